@@ -38,10 +38,8 @@ struct nj_task_ops {
 
 struct nj_task {
     const struct nj_task_ops *ops;
-    struct nj_list node; /* while it waits */
-    /* Fields of the executor: the next task in its queue, and who passed it. */
-    struct nj_task *next;
-    const void *of;
+    struct nj_list node;  /* while it waits */
+    struct nj_task *next; /* in the executor's queue */
     struct nj_task_class *class_of;
     /* The client, as a key that is only compared: clients take turns where tasks wait for workers.
      * NULL: all such tasks count as one client. */

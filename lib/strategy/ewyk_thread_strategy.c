@@ -38,18 +38,18 @@ bool nj__consume_by_mode(struct nj_strategy *s, struct nj_task *task, bool tagge
     switch (choose(s, nj__strategy_type_of_task(s, task), tagged, leave)) {
     case NJ_MODE_PC:
         nj__count(s, NJ__COUNT_PC);
-        nj__run_task(s, task, true);
+        nj__run_task(task, true);
         return true;
     case NJ_MODE_PIC:
         nj__count(s, NJ__COUNT_PIC);
-        nj__run_task(s, task, true);
+        nj__run_task(task, true);
         return true;
     case NJ_MODE_PEC_WORKER:
         nj__execute(s, task);
         return true;
     case NJ_MODE_EPC_INLINE: /* IDLE is published: another thread may produce from now on */
         nj__count(s, NJ__COUNT_EPC);
-        nj__run_task(s, task, false);
+        nj__run_task(task, false);
         return nj__state_try_resume(&s->word, s->config.asks_after_run);
     case NJ_MODE_EPC_PARKED: /* modes of fibers and counters only */
     case NJ_MODE_PEC_QUEUE:

@@ -225,7 +225,7 @@ bool nj_reserved_serve(struct nj_reserved *r)
         uintptr_t got = wait_for_task(r);
         if (got == FREE || got == ROUSED)
             return got == ROUSED;
-        nj__run_task_in_clean_state(NULL, (struct nj_task *)got);
+        nj__run_task_in_clean_state((struct nj_task *)got);
     }
     return false;
 }

@@ -41,7 +41,6 @@ struct nj_thread_pool {
     struct nj__lock lock;
     struct nj_task *first, **last; /* the queue, linked by nj_task.next, FIFO */
     uint32_t n_threads, n_idle, n_serving;
-    uint32_t n_seats;  /* for reserved threads */
     uint32_t n_called; /* threads called or roused that have not arrived yet */
     struct thread **idle;
     struct thread *threads;
@@ -56,16 +55,12 @@ struct nj_thread_pool {
 
 /* --- the queue, under the lock ---------------------------------------------------------------- */
 
-static bool push(struct nj_thread_pool *p, struct nj_task *task, const struct nj_strategy *of)
+static void push(struct nj_thread_pool *p, struct nj_task *task)
 {
-    if (p->config.queue_max && p->n_queued >= p->config.queue_max && of)
-        return false; /* recruits are exempt: there is one for each strategy */
-    task->of = of;
     task->next = NULL;
     *p->last = task;
     p->last = &task->next;
     p->n_queued++;
-    return true;
 }
 
 static struct nj_task *pop(struct nj_thread_pool *p)
@@ -199,7 +194,7 @@ static void take_posted(struct nj_thread_pool *p)
     while (first) {
         task = first;
         first = task->next;
-        push(p, task, NULL);
+        push(p, task);
     }
 }
 
@@ -305,7 +300,7 @@ static void run(struct nj_thread_pool *p, struct nj_task *task)
 
     unlock(p);
     wake(t);
-    nj__run_task_in_clean_state(task->of, task);
+    nj__run_task_in_clean_state(task);
     lock(p);
 }
 
@@ -379,12 +374,14 @@ static void *worker(void *arg)
 
 /* --- the executor ----------------------------------------------------------------------------- */
 
-static bool execute(struct nj_executor *e, struct nj_task *task, const struct nj_strategy *of)
+static bool execute(struct nj_executor *e, struct nj_task *task)
 {
     struct nj_thread_pool *p = nj_container_of(e, struct nj_thread_pool, executor);
 
     lock(p);
-    bool accepted = !p->stopping && push(p, task, of);
+    bool accepted = !p->stopping;
+    if (accepted)
+        push(p, task);
     struct thread *t = accepted ? get_thread(p) : NULL;
     if (accepted && !p->n_threads) { /* the only thread could not be made */
         accepted = false;
@@ -435,7 +432,6 @@ struct nj_thread_pool_counts nj_thread_pool_get_counts(struct nj_thread_pool *p)
     nj_reserved_count_and_wanted(p->reserved, &c.n_reserved, &c.n_wanted);
     c.n_threads = p->n_threads;
     c.n_idle = p->n_idle;
-    c.n_seats = p->n_seats;
     c.n_queued = p->n_queued;
     uint32_t n_wait = c.n_idle + c.n_reserved;
     c.n_utilised = c.n_threads > n_wait ? c.n_threads - n_wait : 0;
@@ -460,8 +456,7 @@ static struct nj_thread_pool *make(const struct nj_thread_pool_config *config, u
 
     if (!p)
         return NULL;
-    *p =
-        (struct nj_thread_pool){.executor = {&executor_ops}, .config = *config, .n_seats = n_seats};
+    *p = (struct nj_thread_pool){.executor = {&executor_ops}, .config = *config};
     p->last = &p->first;
     nj__lock_init(&p->lock);
     p->threads = aligned_alloc(NJ_CACHE_LINE, config->n_max * sizeof *p->threads);

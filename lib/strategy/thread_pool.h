@@ -14,7 +14,6 @@
 
 struct nj_thread_pool_config {
     uint32_t n_min, n_max; /* threads; n_min are created at the start and stay */
-    uint32_t queue_max;    /* queued tasks of strategies; 0: unlimited */
     int n_reserved;        /* seats; -1: n_max / 2, at most NJ_RESERVED_MAX */
     nj_ns idle_ns;         /* threads above n_min end after this time without work */
     /* Called on each thread with its number below n_max, before its first task and after its last.
@@ -49,7 +48,6 @@ struct nj_thread_pool_counts {
     uint32_t n_reserved; /* threads that wait on a seat */
     uint32_t n_wanted;   /* reserved threads that are still wanted */
     uint32_t n_utilised; /* threads that run a task */
-    uint32_t n_seats;    /* for reserved threads */
     uint32_t n_queued;   /* tasks in the queue */
 };
 struct nj_thread_pool_counts nj_thread_pool_get_counts(struct nj_thread_pool *p);

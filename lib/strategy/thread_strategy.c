@@ -13,7 +13,6 @@
 #include "base/assert.h"
 #include "sched/fiber.h"
 #include "strategy/interleaving_points.h"
-#include "strategy/strategy_thread_context.h"
 #include "strategy/thread_strategy_internal.h"
 
 void nj__count(struct nj_strategy *s, enum nj__count what)
@@ -143,7 +142,7 @@ bool nj__queue_recruit(struct nj_strategy *s)
     NJ__SCHED_POINT(NJ__AT_EXECUTE, 0);
     struct nj_executor *e = s->config.executor;
     if (s->config.uses_post ? e->ops->post(e, &s->queued_recruit)
-                            : e->ops->execute(e, &s->queued_recruit, NULL)) {
+                            : e->ops->execute(e, &s->queued_recruit)) {
         nj__count(s, NJ__COUNT_RECRUITS_SENT);
         return true;
     }
@@ -198,7 +197,7 @@ void nj__execute(struct nj_strategy *s, struct nj_task *task)
 {
     nj__count(s, NJ__COUNT_PEC);
     NJ__SCHED_POINT(NJ__AT_EXECUTE, 1);
-    if (!s->config.executor->ops->execute(s->config.executor, task, s)) {
+    if (!s->config.executor->ops->execute(s->config.executor, task)) {
         nj__count(s, NJ__COUNT_REJECTED);
         task->ops->reject(task);
     }

@@ -37,12 +37,11 @@ struct nj_producer {
 /* Runs tasks that the producing thread does not consume; usually a struct nj_thread_pool. */
 struct nj_executor;
 struct nj_executor_ops {
-    /* Runs the task later on another thread. False: refused; the task will not run. `of`: the
-     * strategy of the task; NULL: none. */
-    bool (*execute)(struct nj_executor *, struct nj_task *task, const struct nj_strategy *of);
+    /* Runs the task later on another thread. False: refused; the task will not run. */
+    bool (*execute)(struct nj_executor *, struct nj_task *task);
     /* True: a reserved thread has the task. Never blocks, queues, allocates or yields. */
     bool (*try_execute)(struct nj_executor *, struct nj_task *task);
-    /* As execute() with `of` NULL, but never blocks on another thread, for polling callers.
+    /* As execute(), but never blocks on another thread, for polling callers.
      * Requires a pool with n_min == n_max; otherwise it may create a thread. True: accepted, but
      * the task may still be rejected. May be NULL, see nj_strategy_config.uses_post. */
     bool (*post)(struct nj_executor *, struct nj_task *task);

@@ -179,11 +179,11 @@ static struct nj_executor *pool_of(struct nj_executor *e)
     return nj_thread_pool_executor(nj_container_of(e, struct nj_worker_pool, executor)->threads);
 }
 
-static bool execute(struct nj_executor *e, struct nj_task *task, const struct nj_strategy *of)
+/* No recruit: those are posted. */
+static bool execute(struct nj_executor *e, struct nj_task *task)
 {
-    if (of)
-        nj_container_of(task, struct nj__task_slot, task)->queued = true;
-    return pool_of(e)->ops->execute(pool_of(e), task, of);
+    nj_container_of(task, struct nj__task_slot, task)->queued = true;
+    return pool_of(e)->ops->execute(pool_of(e), task);
 }
 
 static bool try_execute(struct nj_executor *e, struct nj_task *task)

@@ -23,7 +23,6 @@
 #include "sched/stack_switch.h"
 #include "strategy/futex_park.h"
 #include "strategy/os_thread_mutex.h"
-#include "strategy/strategy_thread_context.h"
 
 #define WAKE_NS     (5 * NJ_US)
 #define STEP_NS     (2 * NJ_US)
@@ -40,8 +39,7 @@ struct thread {
     nj_ns cpu;
     uint64_t turn; /* of threads with the same due time, the lowest turn runs first */
     bool done, woken;
-    bool tag;                /* `tag` and `frame`: thread-local variables of lib/strategy, */
-    struct nj__frame *frame; /* saved while the thread does not run */
+    bool tag; /* a thread-local variable of lib/sched, saved while the thread does not run */
 };
 
 static struct {
@@ -61,7 +59,6 @@ static void to_root(void)
     struct thread *t = v.self;
 
     t->tag = nj_noblock_is_set();
-    t->frame = nj__strategy_frame_top();
     t->turn = v.turn++;
     nj__sanitizer_start_switch(&t->stack, &v.root_stack);
     struct nj__transfer from = jump_fcontext(v.root, NULL);
@@ -97,7 +94,6 @@ static void resume(struct thread *t)
 {
     v.self = t;
     nj_noblock_leave(t->tag);
-    nj__strategy_frame_set_top(t->frame);
     nj__sanitizer_start_switch(&v.root_stack, &t->stack);
     struct nj__transfer from = jump_fcontext(t->at, NULL);
     nj__sanitizer_finish_switch(&v.root_stack, &t->stack);

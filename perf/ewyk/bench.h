@@ -94,6 +94,16 @@ bool bench_work(struct bench_task *t);
 /* Ends a task. */
 void bench_done(struct bench_task *t);
 
+/* Does the task begin production, for one of these producers? */
+static inline bool bench_is_recruit(struct producer *const *p, uint32_t n,
+                                    const struct nj_task *task)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (task == &p[i]->strategy.queued_recruit)
+            return true;
+    return false;
+}
+
 struct bench_delays {
     uint64_t n;           /* tasks that became due */
     uint64_t n_unstarted; /* of them not started at the end; counted as if they had started then */

@@ -19,7 +19,6 @@
 
 #include "base/assert.h"
 #include "bench.h"
-#include "strategy/strategy_thread_context.h"
 #include "strategy/thread_pool.h"
 
 #define ROOM  4096u /* of a queue, a power of two: more than the windows of all producers */
@@ -226,15 +225,15 @@ static void *consumer(void *arg)
 /* --- the executor ------------------------------------------------------------------------------
  */
 
-static bool execute(struct nj_executor *e, struct nj_task *task, const struct nj_strategy *of)
+static bool execute(struct nj_executor *e, struct nj_task *task)
 {
     struct crew *c = nj_container_of(e, struct crew, executor);
     struct nj_executor *pool = nj_thread_pool_executor(c->pool);
     uint32_t i = 0;
 
-    if (!of) /* production */
-        return pool->ops->execute(pool, task, NULL);
-    while (c->steals && &c->producers[i]->strategy != of)
+    if (bench_is_recruit(c->producers, c->n_producers, task))
+        return pool->ops->execute(pool, task);
+    while (c->steals && c->producers[i] != nj_container_of(task, struct bench_task, task)->producer)
         i++;
     if (!(c->steals ? deque_push(&c->of_producer[i], task) : ring_put(&c->ring, task)))
         return false;

@@ -148,14 +148,17 @@ static void with_pool(const struct options *o, struct producer *const *p,
 struct split {
     struct nj_executor executor;
     struct nj_thread_pool *produce, *consume;
+    struct producer *const *producers;
+    uint32_t n_producers;
 };
 
-static bool split_execute(struct nj_executor *e, struct nj_task *task, const struct nj_strategy *of)
+static bool split_execute(struct nj_executor *e, struct nj_task *task)
 {
     struct split *s = nj_container_of(e, struct split, executor);
-    struct nj_executor *pool = nj_thread_pool_executor(of ? s->consume : s->produce);
+    bool is_recruit = bench_is_recruit(s->producers, s->n_producers, task);
+    struct nj_executor *pool = nj_thread_pool_executor(is_recruit ? s->produce : s->consume);
 
-    return pool->ops->execute(pool, task, of);
+    return pool->ops->execute(pool, task);
 }
 
 static bool split_try_execute(struct nj_executor *e, struct nj_task *task)
@@ -185,7 +188,8 @@ static void with_split(const struct options *o, struct producer *const *p)
 {
     static const struct nj_executor_ops ops = {.execute = split_execute,
                                                .try_execute = split_try_execute};
-    struct split s = {{&ops}, pool_on(0, PRODUCERS_MAX), pool_on(1, o->n_threads)};
+    struct split s = {
+        {&ops}, pool_on(0, PRODUCERS_MAX), pool_on(1, o->n_threads), p, o->n_producers};
 
     with_threads(o, p, NJ_STRATEGY_PEC, &s.executor);
     nj_thread_pool_stop(s.produce);

@@ -3,23 +3,65 @@
  * The entries of all strategies, with what the server's has no use for: production on the thread
  * that announces tasks, and a restart.
  */
+#include "reference/frames.h"
 #include "reference/strategies.h"
 #include "strategy/interleaving_points.h"
-#include "strategy/strategy_thread_context.h"
 #include "strategy/thread_strategy_internal.h"
 
+/* --- consumers that know which strategies are below them on the stack --------------------------
+ */
+
+static bool in_frame(bool (*consume)(struct nj_strategy *, struct nj_task *, bool),
+                     struct nj_strategy *s, struct nj_task *task, bool tagged)
+{
+    struct nj__frame frame;
+
+    nj__frame_push(&frame, s);
+    bool produces = consume(s, task, tagged);
+    nj__frame_pop(&frame);
+    return produces;
+}
+
+static bool consume_pc(struct nj_strategy *s, struct nj_task *task, bool tagged)
+{
+    return in_frame(nj_consume_pc, s, task, tagged);
+}
+
+static bool consume_pec(struct nj_strategy *s, struct nj_task *task, bool tagged)
+{
+    return in_frame(nj_consume_pec, s, task, tagged);
+}
+
+static bool consume_epc(struct nj_strategy *s, struct nj_task *task, bool tagged)
+{
+    return in_frame(nj_consume_epc, s, task, tagged);
+}
+
+static bool consume_adaptive(struct nj_strategy *s, struct nj_task *task, bool tagged)
+{
+    return in_frame(nj_strategy_consume_adaptive, s, task, tagged);
+}
+
+static bool consume_dual(struct nj_strategy *s, struct nj_task *task, bool tagged)
+{
+    return in_frame(nj_consume_dual, s, task, tagged);
+}
+
 const struct nj_reference_strategy nj_strategies[NJ_N_STRATEGIES] = {
-    [NJ_STRATEGY_PC] = {"pc", nj_consume_pc},
-    [NJ_STRATEGY_PEC] = {"pec", nj_consume_pec},
-    [NJ_STRATEGY_EPC] = {"epc", nj_consume_epc},
-    [NJ_STRATEGY_ADAPTIVE] = {"adaptive", nj_strategy_consume_adaptive},
-    [NJ_STRATEGY_DUAL] = {"dual", nj_consume_dual},
+    [NJ_STRATEGY_PC] = {"pc", consume_pc},
+    [NJ_STRATEGY_PEC] = {"pec", consume_pec},
+    [NJ_STRATEGY_EPC] = {"epc", consume_epc},
+    [NJ_STRATEGY_ADAPTIVE] = {"adaptive", consume_adaptive},
+    [NJ_STRATEGY_DUAL] = {"dual", consume_dual},
 };
 
 static bool is_dual(const struct nj_strategy *s)
 {
-    return s->config.consume == nj_consume_dual;
+    return s->config.consume == consume_dual;
 }
+
+/* --- entries ------------------------------------------------------------------------------------
+ */
 
 void nj_reference_init(struct nj_strategy *s, const struct nj_strategy_config *config)
 {

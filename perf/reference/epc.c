@@ -15,12 +15,12 @@ bool nj_consume_epc(struct nj_strategy *s, struct nj_task *task, bool tagged)
     (void)tagged;
     if (nj__strategy_type_of_task(s, task) == NJ_NON_BLOCKING) {
         nj__count(s, NJ__COUNT_PC);
-        nj__run_task(s, task, true);
+        nj__run_task(task, true);
         return true;
     }
     nj__count(s, NJ__COUNT_EPC);
     if (nj__state_leave_and_recruit(&s->word, NJ__RECRUIT_QUEUED))
         nj__queue_recruit(s); /* refused: nobody takes over, and we resume */
-    nj__run_task(s, task, false);
+    nj__run_task(task, false);
     return nj__state_try_resume(&s->word, s->config.asks_after_run);
 }

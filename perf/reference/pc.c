@@ -11,6 +11,6 @@ bool nj_consume_pc(struct nj_strategy *s, struct nj_task *task, bool tagged)
 {
     (void)tagged; /* an existing tag stays set */
     nj__count(s, NJ__COUNT_PC);
-    nj__run_task(s, task, nj__strategy_type_of_task(s, task) != NJ_BLOCKING);
+    nj__run_task(task, nj__strategy_type_of_task(s, task) != NJ_BLOCKING);
     return true;
 }

@@ -13,11 +13,11 @@ bool nj_consume_pec(struct nj_strategy *s, struct nj_task *task, bool tagged)
     switch (nj__strategy_type_of_task(s, task)) {
     case NJ_NON_BLOCKING:
         nj__count(s, NJ__COUNT_PC);
-        nj__run_task(s, task, true);
+        nj__run_task(task, true);
         return true;
     case NJ_EITHER:
         nj__count(s, tagged ? NJ__COUNT_PC : NJ__COUNT_PIC);
-        nj__run_task(s, task, true);
+        nj__run_task(task, true);
         return true;
     case NJ_BLOCKING:
         nj__execute(s, task);

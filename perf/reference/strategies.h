@@ -17,11 +17,13 @@ enum nj_strategy_kind {
     NJ_N_STRATEGIES
 };
 
-/* nj_strategy_config.consume of each, and its name. */
+/* How each consumes a task. */
 bool nj_consume_pc(struct nj_strategy *s, struct nj_task *task, bool tagged);
 bool nj_consume_pec(struct nj_strategy *s, struct nj_task *task, bool tagged);
 bool nj_consume_epc(struct nj_strategy *s, struct nj_task *task, bool tagged);
 bool nj_consume_dual(struct nj_strategy *s, struct nj_task *task, bool tagged);
+/* nj_strategy_config.consume of each, which marks the task's strategy on the stack, and its name.
+ */
 struct nj_reference_strategy {
     const char *name;
     bool (*consume)(struct nj_strategy *, struct nj_task *, bool tagged);
@@ -46,9 +48,9 @@ void nj_reference_stop(struct nj_strategy *s);
 
 /*
  * Announces that tasks may be available: produces and consumes on this thread, unless another
- * thread produces. The context must be allowed to run tasks. Inside a task of the same strategy
- * this is nj_reference_produce_elsewhere(). False: see there. The server's lcores and workers do
- * not call it.
+ * thread produces. The context must be allowed to run tasks. Inside a task that this strategy
+ * consumes on this thread it is nj_reference_produce_elsewhere(). False: see there. The server's
+ * lcores and workers do not call it.
  */
 bool nj_reference_produce(struct nj_strategy *s);
 /* Restarts a stopped strategy. False: not stopped, or a thread is still inside. Owner only. */

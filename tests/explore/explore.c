@@ -13,7 +13,7 @@
 #include "strategy/interleaving_points.h"
 #include "sched/fiber.h"
 #include "sched/stack_switch.h"
-#include "strategy/strategy_thread_context.h"
+#include "reference/frames.h"
 
 #define THREADS_MAX 16u
 #define STACK_BYTES (32u * 1024u)

@@ -335,7 +335,6 @@ static const struct {
     {"of 2, 1 reserved, 1 wakes early",
      {.n_min = 1, .n_max = 2, .n_seats = 1, .is_warm = true, .n_early = 1},
      false},
-    {"of 2, a place in the queue", {.n_max = 2, .queue_max = 1}, false},
     {"of 2, 2 cannot be had", {.n_max = 2, .n_no_threads = 2}, false},
     {"of 2, 1 reserved, 1 cannot be had",
      {.n_min = 1, .n_max = 2, .n_seats = 1, .is_warm = true, .n_no_threads = 1},

@@ -29,7 +29,6 @@ struct model_event {
 struct model_threads {
     uint8_t n_min, n_max, n_seats;
     bool is_warm; /* a thread is reserved before anything else begins */
-    uint8_t queue_max;
     uint8_t n_timeouts, n_early, n_no_threads; /* as in struct explore_system */
 };
 

@@ -51,7 +51,6 @@ struct nj_thread_pool *model_threads_start(const struct model_threads *m)
 {
     struct nj_thread_pool_config config = {.n_min = m->n_min,
                                            .n_max = m->n_max,
-                                           .queue_max = m->queue_max,
                                            .n_reserved = m->n_seats,
                                            .idle_ns = m->n_timeouts ? 1 : NJ_NEVER};
     struct nj_thread_pool *p = nj_thread_pool_start(&config, NULL, 0);
@@ -155,7 +154,7 @@ static bool give(enum model_call call, struct nj_task *task)
 
     switch (call) {
     case MODEL_EXECUTE:
-        return e->ops->execute(e, task, (const struct nj_strategy *)(const void *)&w);
+        return e->ops->execute(e, task);
     case MODEL_TRY:
         return e->ops->try_execute(e, task);
     case MODEL_POST:

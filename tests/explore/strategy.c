@@ -12,6 +12,7 @@
 #include "models.h"
 #include "strategy/interleaving_points.h"
 #include "sched/fiber.h"
+#include "reference/frames.h"
 #include "strategy/strategy_thread_context.h"
 #include "strategy/thread_pool.h"
 #include "system.h"
@@ -156,7 +157,9 @@ static void run(struct nj_task *task)
 {
     struct task *t = task_of(task);
     bool tagged = nj_noblock_is_set();
+    struct nj__frame frame;
 
+    nj__frame_push(&frame, &w.strategy); /* also of a task that the pool runs */
     explore_note("runs task %ld%s", (long)(t - w.tasks), tagged ? ", must not block" : "");
     check(t->n_run++ == 0 && !t->n_rejected, "a task runs twice"); /* EWYK 5.3 */
     bool keeps_tag = w.model->kind == NJ_STRATEGY_PC || w.model->kind == NJ_STRATEGY_EPC;
@@ -178,6 +181,7 @@ static void run(struct nj_task *task)
     }
     w.n_unfinished--;
     explore_add_knowledge(0);
+    nj__frame_pop(&frame);
 }
 
 static void reject(struct nj_task *task)
@@ -220,7 +224,7 @@ static void from_queue(void *arg)
         explore_note("the executor rejects %s", recruit ? "the recruit" : "a task");
         task->ops->reject(task);
     } else {
-        nj__run_task_in_clean_state(recruit ? NULL : &w.strategy, task);
+        nj__run_task_in_clean_state(task);
         if (!recruit && w.model->one_at_a_time) /* only the strategy's own tasks request again */
             nj_reference_produce_elsewhere(&w.strategy);
     }
@@ -254,7 +258,7 @@ static void start_from_queue(struct nj_task *task)
     explore_start(from_queue, task, role_of(task));
 }
 
-static bool execute(struct nj_executor *e, struct nj_task *task, const struct nj_strategy *of)
+static bool execute(struct nj_executor *e, struct nj_task *task)
 {
     (void)e;
     bool recruit = is_recruit(task);
@@ -275,7 +279,7 @@ static bool execute(struct nj_executor *e, struct nj_task *task, const struct nj
     }
     if (w.pool) {
         struct nj_executor *pool = nj_thread_pool_executor(w.pool);
-        return pool->ops->execute(pool, task, of);
+        return pool->ops->execute(pool, task);
     }
     start_from_queue(task);
     return true;

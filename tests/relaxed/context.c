@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* State of a thread that lib/strategy/strategy_thread_context.c and fiber.c keep in thread-local
- * variables. Threads of relacy are contexts of one thread. */
+/* State of a thread that perf/reference/frames.c and fiber.c keep in thread-local variables, and
+ * functions that depend on it. Threads of relacy are contexts of one thread. */
 #include <string.h>
 
+#include "reference/frames.h"
 #include "relaxed.h"
 #include "sched/fiber.h"
 #include "strategy/strategy_thread_context.h"
@@ -38,19 +39,27 @@ bool nj__must_dispatch_production(const struct nj_strategy *s)
     return false; /* no task requests production */
 }
 
-void nj__run_task(const struct nj_strategy *of, struct nj_task *task, bool tag)
+void nj__frame_push(struct nj__frame *frame, const struct nj_strategy *of)
+{
+    (void)frame, (void)of;
+}
+
+void nj__frame_pop(const struct nj__frame *frame)
+{
+    (void)frame;
+}
+
+void nj__run_task(struct nj_task *task, bool tag)
 {
     bool before = tag && nj_noblock_enter();
 
-    (void)of;
     task->ops->run(task);
     if (tag)
         nj_noblock_leave(before);
 }
 
-void nj__run_task_in_clean_state(const struct nj_strategy *of, struct nj_task *task)
+void nj__run_task_in_clean_state(struct nj_task *task)
 {
-    (void)of;
     nj_noblock_leave(false);
     task->ops->run(task);
 }

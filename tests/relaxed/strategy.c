@@ -42,7 +42,6 @@ struct task {
 
 struct job {
     _Atomic uintptr_t task;
-    const struct nj_strategy *of;
 };
 
 /* The strategy's recruit, in a task that reports its end. */
@@ -172,7 +171,7 @@ static void reject(struct nj_task *task)
 
 /* --- the executor ----------------------------------------------------------------------------- */
 
-static bool execute(struct nj_executor *e, struct nj_task *task, const struct nj_strategy *of)
+static bool execute(struct nj_executor *e, struct nj_task *task)
 {
     struct job *job = &w.jobs[w.n_jobs];
 
@@ -184,7 +183,6 @@ static bool execute(struct nj_executor *e, struct nj_task *task, const struct nj
     CHECK(w.n_jobs < JOBS_MAX, "more jobs than there is room for");
     w.n_jobs++;
     w.n_busy += !stops_at_the_end();
-    job->of = of;
     atomic_store_explicit(&job->task, (uintptr_t)task, memory_order_release);
     relaxed_changed();
     return true;
@@ -205,7 +203,7 @@ static void pool_thread(void)
         uintptr_t task;
         while (!(task = atomic_exchange_explicit(&job->task, 0, memory_order_acquire)))
             ;
-        nj__run_task_in_clean_state(job->of, (struct nj_task *)task);
+        nj__run_task_in_clean_state((struct nj_task *)task);
         if (!stops_at_the_end())
             done();
     }

@@ -249,7 +249,7 @@ static void exhausted_pool(enum nj_strategy_kind kind, int n_reserved)
     struct nj_executor *e = nj_thread_pool_executor(v.pool);
     for (unsigned i = 0; i < 3; i++) {
         bring(NJ_BLOCKING, AT_GATE);
-        cr_assert(e->ops->execute(e, &steps[i].task, &v.s));
+        cr_assert(e->ops->execute(e, &steps[i].task));
     }
     v.n_produced = 3; /* they were given to the pool directly */
     wait_for(&v.n_at_gate[0], 3);

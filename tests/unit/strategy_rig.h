@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "reference/frames.h"
 #include "reference/strategies.h"
 #include "sched/fiber.h"
-#include "strategy/strategy_thread_context.h"
 
 #define TASKS_MAX 64u
 
@@ -52,7 +52,7 @@ static inline void elsewhere(const struct nj_strategy *of, struct nj_task *task)
     struct nj__frame *top = nj__strategy_frame_top();
     bool tag = nj_noblock_is_set();
 
-    nj__run_task_in_clean_state(of, task);
+    nj__run_task_of(of, task);
     nj__strategy_frame_set_top(top);
     nj_noblock_leave(tag);
 }
@@ -74,12 +74,11 @@ static inline void run_queue(struct world *w)
     }
 }
 
-static inline bool execute(struct nj_executor *e, struct nj_task *t, const struct nj_strategy *of)
+static inline bool execute(struct nj_executor *e, struct nj_task *t)
 {
     struct world *w = nj_container_of(e, struct world, executor);
 
     w->n_execute++;
-    cr_assert_eq(of != NULL, t != &w->s.queued_recruit, "tasks have an owner, recruits have none");
     if (w->refuses || w->n_queued == TASKS_MAX)
         return false;
     w->queue[w->n_queued++] = t;
@@ -106,7 +105,7 @@ static inline bool try_execute(struct nj_executor *e, struct nj_task *t)
 static inline bool post(struct nj_executor *e, struct nj_task *t)
 {
     nj_container_of(e, struct world, executor)->n_posted++;
-    return execute(e, t, NULL);
+    return execute(e, t);
 }
 
 static inline bool has_more(struct nj_producer *p)

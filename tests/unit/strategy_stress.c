@@ -129,14 +129,14 @@ static struct nj_task *produce(struct nj_producer *p)
     return found;
 }
 
-static bool execute(struct nj_executor *e, struct nj_task *t, const struct nj_strategy *of)
+static bool execute(struct nj_executor *e, struct nj_task *t)
 {
     struct nj_executor *pool = nj_thread_pool_executor(w.pool);
 
     (void)e;
     if (dice(50) == 0)
         return false;
-    return pool->ops->execute(pool, t, of);
+    return pool->ops->execute(pool, t);
 }
 
 /* EWYK 5.38 */

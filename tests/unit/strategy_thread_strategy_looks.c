@@ -34,9 +34,9 @@ static struct nj_task *produce(struct nj_producer *p)
     return w.n_produce++ == 0 ? &task : NULL;
 }
 
-static bool execute(struct nj_executor *e, struct nj_task *task, const struct nj_strategy *of)
+static bool execute(struct nj_executor *e, struct nj_task *task)
 {
-    (void)e, (void)task, (void)of;
+    (void)e, (void)task;
     return true;
 }
 
