@@ -27,7 +27,7 @@
 #include "base/thread_start_on_cpus.h"
 #include "log/log_line_head.h"
 #include "log/output_wait.h"
-#include "strategy/futex_park.h"
+#include "base/futex_park.h"
 #include "threads/os_clock.h"
 #include "rights/syscall_filter.h"
 

@@ -22,8 +22,8 @@
 #include <stdlib.h>
 
 #include "base/compiler.h"
-#include "strategy/futex_park.h"
-#include "strategy/interleaving_points.h"
+#include "base/futex_park.h"
+#include "base/interleaving_points.h"
 #include "strategy/strategy_thread_context.h"
 
 enum { FREE, WAITING, ROUSED }; /* any other value is the address of a task */

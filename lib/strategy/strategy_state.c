@@ -6,7 +6,7 @@
 #include "strategy/strategy_state.h"
 
 #include "base/assert.h"
-#include "strategy/interleaving_points.h"
+#include "base/interleaving_points.h"
 
 static uint32_t look(nj__state_word *w)
 {

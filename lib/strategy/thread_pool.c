@@ -17,8 +17,8 @@
 #include <stdlib.h>
 
 #include "base/compiler.h"
-#include "strategy/futex_park.h"
-#include "strategy/interleaving_points.h"
+#include "base/futex_park.h"
+#include "base/interleaving_points.h"
 #include "strategy/os_thread_mutex.h"
 #include "strategy/reserved_threads.h"
 #include "strategy/strategy_thread_context.h"

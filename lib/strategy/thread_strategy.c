@@ -12,7 +12,7 @@
 
 #include "base/assert.h"
 #include "sched/fiber.h"
-#include "strategy/interleaving_points.h"
+#include "base/interleaving_points.h"
 #include "strategy/thread_strategy_internal.h"
 
 void nj__count(struct nj_strategy *s, enum nj__count what)

@@ -2,7 +2,7 @@
 /*
  * A thread that serves jobs of all shards in order of arrival: its rings, loop and sleep.
  *
- * No wake-up is lost (strategy/futex_park.h). A submitter fills a ring, or sets `stopping`, and
+ * No wake-up is lost (base/futex_park.h). A submitter fills a ring, or sets `stopping`, and
  * then counts a wake-up. The thread reads the count and then checks both once more before it
  * sleeps.
  */
@@ -26,7 +26,7 @@
 #include "base/compiler.h"
 #include "base/signal_stack.h"
 #include "base/thread_start_on_cpus.h"
-#include "strategy/futex_park.h"
+#include "base/futex_park.h"
 #include "threads/os_clock.h"
 #include "rights/syscall_filter.h"
 #include "threads/task_rings.h"

@@ -16,7 +16,7 @@
 #include "delays.h"
 #include "sched/ewyk_fiber_scheduler.h"
 #include "sched/fair_task_queue.h"
-#include "strategy/futex_park.h"
+#include "base/futex_park.h"
 #include "strategy/os_thread_mutex.h"
 #include "threads/os_clock.h"
 

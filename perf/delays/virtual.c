@@ -2,7 +2,7 @@
 /*
  * Virtual time (delays.h). Virtual threads are contexts of one thread of the system. The clock
  * advances to the due time of the next virtual thread. The pools run their own code; this file
- * replaces the functions of the system that they call: strategy/futex_park.h,
+ * replaces the functions of the system that they call: base/futex_park.h,
  * strategy/os_thread_mutex.h and clock_gettime().
  *
  * Only these take time: a task that computes or is stuck; the start and the wake-up of a thread
@@ -21,7 +21,7 @@
 #include "delays.h"
 #include "sched/fiber.h"
 #include "sched/stack_switch.h"
-#include "strategy/futex_park.h"
+#include "base/futex_park.h"
 #include "strategy/os_thread_mutex.h"
 
 #define WAKE_NS     (5 * NJ_US)

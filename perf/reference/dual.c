@@ -42,8 +42,8 @@
  */
 #include "reference/seats.h"
 #include "reference/strategies.h"
-#include "strategy/futex_park.h"
-#include "strategy/interleaving_points.h"
+#include "base/futex_park.h"
+#include "base/interleaving_points.h"
 #include "strategy/thread_strategy_internal.h"
 
 static struct nj_dual *dual_of(struct nj_strategy *s)

@@ -5,7 +5,7 @@
  */
 #include "reference/frames.h"
 #include "reference/strategies.h"
-#include "strategy/interleaving_points.h"
+#include "base/interleaving_points.h"
 #include "strategy/thread_strategy_internal.h"
 
 /* --- consumers that know which strategies are below them on the stack --------------------------

@@ -6,7 +6,7 @@
 #include "reference/seats.h"
 
 #include "base/assert.h"
-#include "strategy/interleaving_points.h"
+#include "base/interleaving_points.h"
 
 /* Releases this thread's writes to the next producer, and acquires those of the previous one. A
  * failure means that another thread made progress (lock-free), so callers may retry forever. */

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/compiler.h"
-#include "strategy/interleaving_points.h"
+#include "base/interleaving_points.h"
 #include "sched/fiber.h"
 #include "sched/stack_switch.h"
 #include "reference/frames.h"

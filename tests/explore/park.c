@@ -14,7 +14,7 @@ static long model_syscall(long number, _Atomic uint32_t *word, int operation, ui
 #define syscall   model_syscall
 #define nj_park   real_park
 #define nj_unpark real_unpark
-#include "strategy/futex_park.c"
+#include "base/futex_park.c"
 
 enum { PLACE_LOOK = EXPLORE_N_PLACES, PLACE_FUTEX, PLACE_BRING };
 

@@ -10,7 +10,7 @@
 
 #include "explore.h"
 #include "models.h"
-#include "strategy/interleaving_points.h"
+#include "base/interleaving_points.h"
 #include "sched/fiber.h"
 #include "reference/frames.h"
 #include "strategy/strategy_thread_context.h"

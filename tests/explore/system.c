@@ -2,7 +2,7 @@
 #include "system.h"
 
 #include "explore.h"
-#include "strategy/futex_park.h"
+#include "base/futex_park.h"
 #include "strategy/os_thread_mutex.h"
 
 #define STARTED_MAX 12u

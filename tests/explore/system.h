@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A model of the kernel functions of lib/strategy (strategy/futex_park.h,
+ * A model of the kernel functions under lib/strategy (base/futex_park.h,
  * strategy/os_thread_mutex.h) for the explorer's threads: locks, sleep, wake-ups and threads. The
  * world sets how often a sleep may end early or time out, and how often a thread may be refused.
  */
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "strategy/interleaving_points.h"
+#include "base/interleaving_points.h"
 
 /* Places of the models, after those of lib/strategy. */
 enum { EXPLORE_AT_SLEEP = NJ__N_PLACES + 1, EXPLORE_AT_WAKE, EXPLORE_AT_JOIN, EXPLORE_N_PLACES };

@@ -32,7 +32,7 @@ import tempfile
 from tests.relaxed import built
 
 WORD, RESERVED = "lib/strategy/strategy_state.c", "lib/strategy/reserved_threads.c"
-PARK, STRATEGY = "lib/strategy/futex_park.c", "lib/strategy/thread_strategy.c"
+PARK, STRATEGY = "lib/base/futex_park.c", "lib/strategy/thread_strategy.c"
 DUAL, SEATS = "perf/reference/dual.c", "perf/reference/seats.c"
 ENTRIES = "perf/reference/entries.c"
 ORDER = "memory_order_acq_rel"

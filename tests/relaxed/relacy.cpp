@@ -305,7 +305,7 @@ uint64_t relaxed_change(void *object, size_t n_bytes, enum relaxed_rmw how, uint
 
 // --- the kernel -------------------------------------------------------------------------------
 
-// Called by lib/strategy/futex_park.c, which is linked with --wrap=syscall. The kernel compares the
+// Called by lib/base/futex_park.c, which is linked with --wrap=syscall. The kernel compares the
 // last value of the word with the expected one and sleeps, atomically. It orders nothing for its
 // callers, whose own memory orders must suffice.
 long __wrap_syscall(long number, ...)

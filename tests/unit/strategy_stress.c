@@ -13,7 +13,7 @@
 #include "base/compiler.h"
 #include "base/prng.h"
 #include "reference/strategies.h"
-#include "strategy/interleaving_points.h"
+#include "base/interleaving_points.h"
 #include "strategy/thread_pool.h"
 
 #define CALLERS 3u

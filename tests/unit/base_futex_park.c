@@ -14,7 +14,7 @@ static long futex(long number, void *word, int op, uint32_t value, const struct 
                   void *unused, int unused_too);
 
 #define syscall futex
-#include "strategy/futex_park.c"
+#include "base/futex_park.c"
 #undef syscall
 
 static struct {
@@ -54,7 +54,7 @@ static long futex(long number, void *word, int op, uint32_t value, const struct 
     return -1;
 }
 
-Test(strategy_futex_park, nobody_sleeps)
+Test(base_futex_park, nobody_sleeps)
 {
     uint32_t seen = atomic_load(&w.word);
 
@@ -63,14 +63,14 @@ Test(strategy_futex_park, nobody_sleeps)
     cr_assert(w.n_waits == 0 && w.n_wakes == 0, "no system call");
 }
 
-Test(strategy_futex_park, woken_just_before_it_sleeps)
+Test(base_futex_park, woken_just_before_it_sleeps)
 {
     w.unparks_before = 1;
     cr_assert(nj_park(&w.word, atomic_load(&w.word), NJ_NEVER));
     cr_assert(w.n_waits == 1 && w.n_wakes == 1);
 }
 
-Test(strategy_futex_park, woken)
+Test(base_futex_park, woken)
 {
     for (uint32_t i = 0; i < 3; i++) {
         w.unparks_within = 1 + i;
@@ -82,7 +82,7 @@ Test(strategy_futex_park, woken)
     cr_assert_eq(w.n_wakes, 0, "it is awake");
 }
 
-Test(strategy_futex_park, late)
+Test(base_futex_park, late)
 {
     cr_assert(!nj_park(&w.word, atomic_load(&w.word), NJ_SEC));
     unpark(1);

@@ -6,7 +6,7 @@
  * later one finds the bit and calls the kernel, which does not put a thread to sleep if the word
  * has changed.
  */
-#include "strategy/futex_park.h"
+#include "base/futex_park.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "strategy/interleaving_points.h"
+#include "base/interleaving_points.h"
 
 #define ASLEEP    1u
 #define WAKE_UNIT 2u
