@@ -78,15 +78,6 @@ void nj_task_queue_take(struct nj_task_queue *q, struct nj_task *task)
     requeue_client(q, c);
 }
 
-struct nj_task *nj_task_queue_pop(struct nj_task_queue *q)
-{
-    struct nj_task *task = nj_task_queue_first(q);
-
-    if (task)
-        nj_task_queue_take(q, task);
-    return task;
-}
-
 static struct nj_task *find_in(const struct nj_list *clients,
                                bool (*may)(void *ctx, const struct nj_task *task, uint32_t n),
                                void *ctx)

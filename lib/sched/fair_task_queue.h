@@ -39,18 +39,17 @@ void nj_task_queue_init(struct nj_task_queue *q);
 void nj_task_queue_push(struct nj_task_queue *q, struct nj_task *task);
 /* The next task, which stays in the queue. NULL: the queue is empty. */
 struct nj_task *nj_task_queue_first(const struct nj_task_queue *q);
-/* Removes the next task, for a worker. The caller calls nj_task_queue_done() when it completes. */
-struct nj_task *nj_task_queue_pop(struct nj_task_queue *q);
 /* The next task that may be taken, which stays in the queue: the first one of a client for which
  * `may` is true. `n` is the number of tasks of the client at workers. NULL: there is none.
  * O(clients whose first task may not). */
 struct nj_task *nj_task_queue_find(const struct nj_task_queue *q,
                                    bool (*may)(void *ctx, const struct nj_task *task, uint32_t n),
                                    void *ctx);
-/* The next task of a client with fewer than `n` tasks at workers, removed like by
- * nj_task_queue_pop(). NULL: there is none. O(clients with `n` or more). */
+/* Removes the next task of a client with fewer than `n` tasks at workers, for a worker. The caller
+ * calls nj_task_queue_done() when it completes. NULL: there is none. O(clients with `n` or more).
+ */
 struct nj_task *nj_task_queue_pop_client_capped(struct nj_task_queue *q, uint32_t n);
-/* Removes this waiting task for a worker, like nj_task_queue_pop(). */
+/* Removes this waiting task, in the same way. */
 void nj_task_queue_take(struct nj_task_queue *q, struct nj_task *task);
 void nj_task_queue_done(struct nj_task_queue *q, const struct nj_task *task);
 /* Makes room for `task` in a full queue: removes the last task of the client with the most tasks,

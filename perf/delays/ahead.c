@@ -163,7 +163,7 @@ static void fill_ring(struct lane *l)
         task->queued = is_short(task); /* in this pool: whether it is known to be short */
         if (!choose(l, task->queued, &i))
             return;
-        nj_task_queue_pop(&l->waiting);
+        nj_task_queue_take(&l->waiting, task);
         l->n_in[i]++;
         l->n_long[i] += !task->queued;
         NJ_CHECK(rte_ring_sp_enqueue(l->pool->workers[i].in[l->shard], task) == 0);

@@ -50,7 +50,7 @@ static uint32_t pool_poll(void *ctx, struct nj_task **tasks, uint32_t n)
     uint32_t n_home = 0;
 
     while (pool.works && n_home < n && pool.queue.n > 0) {
-        struct nj_task *task = nj_task_queue_pop(&pool.queue);
+        struct nj_task *task = nj_task_queue_pop_client_capped(&pool.queue, UINT32_MAX);
         task->ops->run(task);
         task->run_ns = 200 * NJ_US; /* so it does not return to the core */
         nj_task_queue_done(&pool.queue, task);

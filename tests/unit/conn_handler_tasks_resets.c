@@ -72,7 +72,8 @@ static uint32_t pool_poll(void *ctx, struct nj_task **tasks, uint32_t n)
             pool.n_tasks--;
             done = pool.worker[i].task = NULL;
         }
-        if (done || !(pool.worker[i].task = nj_task_queue_pop(&pool.queue)))
+        if (done ||
+            !(pool.worker[i].task = nj_task_queue_pop_client_capped(&pool.queue, UINT32_MAX)))
             continue;
         pool.worker[i].task->ops->run(pool.worker[i].task);
         pool.worker[i].task->run_ns = 1000;

@@ -35,8 +35,8 @@ Test(sched_fair_task_queue, one_client_in_order)
     cr_expect_eq(q.n, 4);
     for (int i = 0; i < 5; i++)
         if (i != 2)
-            cr_expect_eq(nj_task_queue_pop(&q), &t[i]);
-    cr_expect(!nj_task_queue_pop(&q) && q.n == 0);
+            cr_expect_eq(nj_task_queue_pop_client_capped(&q, UINT32_MAX), &t[i]);
+    cr_expect(!nj_task_queue_pop_client_capped(&q, UINT32_MAX) && q.n == 0);
     free(t);
 }
 
@@ -50,18 +50,18 @@ Test(sched_fair_task_queue, the_first_task_of_a_client)
     nj_task_queue_init(&q);
     for (int i = 0; i < 10; i++)
         nj_task_queue_push(&q, &a[i]);
-    cr_expect_eq(nj_task_queue_pop(&q), &a[0]);
-    cr_expect_eq(nj_task_queue_pop(&q), &a[1]);
+    cr_expect_eq(nj_task_queue_pop_client_capped(&q, UINT32_MAX), &a[0]);
+    cr_expect_eq(nj_task_queue_pop_client_capped(&q, UINT32_MAX), &a[1]);
     for (int i = 0; i < 3; i++)
         nj_task_queue_push(&q, &b[i]);
     nj_task_queue_push(&q, c);
-    cr_expect_eq(nj_task_queue_pop(&q), &b[0]);
-    cr_expect_eq(nj_task_queue_pop(&q), c);
-    cr_expect_eq(nj_task_queue_pop(&q), &a[2]);
-    cr_expect_eq(nj_task_queue_pop(&q), &b[1]);
-    cr_expect_eq(nj_task_queue_pop(&q), &a[3]);
+    cr_expect_eq(nj_task_queue_pop_client_capped(&q, UINT32_MAX), &b[0]);
+    cr_expect_eq(nj_task_queue_pop_client_capped(&q, UINT32_MAX), c);
+    cr_expect_eq(nj_task_queue_pop_client_capped(&q, UINT32_MAX), &a[2]);
+    cr_expect_eq(nj_task_queue_pop_client_capped(&q, UINT32_MAX), &b[1]);
+    cr_expect_eq(nj_task_queue_pop_client_capped(&q, UINT32_MAX), &a[3]);
     nj_task_queue_done(&q, &b[0]);
-    cr_expect_eq(nj_task_queue_pop(&q), &b[2], "its turn");
+    cr_expect_eq(nj_task_queue_pop_client_capped(&q, UINT32_MAX), &b[2], "its turn");
     free(a);
     free(b);
     free(c);
@@ -93,7 +93,7 @@ Test(sched_fair_task_queue, joined)
     struct nj_task *const order[] = {&a[0], &b[0], &a[9], &a[1], &b[1], &a[2], &b[2],
                                      &a[3], &b[3], &a[4], &a[5], &a[6], &a[7], &a[8]};
     for (size_t i = 0; i < NJ_ARRAY_LEN(order); i++)
-        cr_expect_eq(nj_task_queue_pop(&q), order[i], "%zu", i);
+        cr_expect_eq(nj_task_queue_pop_client_capped(&q, UINT32_MAX), order[i], "%zu", i);
     for (size_t i = 0; i < NJ_ARRAY_LEN(order); i++)
         nj_task_queue_done(&q, order[i]);
     cr_expect(q.n == 0 && q.n_clients == 0);
@@ -109,10 +109,10 @@ Test(sched_fair_task_queue, joined_by_who_has_nothing_with_a_worker)
     nj_task_queue_init(&q);
     for (int i = 0; i < 2; i++)
         nj_task_queue_push(&q, &a[i]);
-    cr_expect_eq(nj_task_queue_pop(&q), &a[0]);
+    cr_expect_eq(nj_task_queue_pop_client_capped(&q, UINT32_MAX), &a[0]);
     cr_expect(nj_task_queue_move_to_client(&q, &a[1], keys[1]), "the first there as here");
     cr_expect_not(nj_task_queue_move_to_client(&q, &a[1], keys[0]));
-    cr_expect_eq(nj_task_queue_pop(&q), &a[1]);
+    cr_expect_eq(nj_task_queue_pop_client_capped(&q, UINT32_MAX), &a[1]);
     free(a);
 }
 
@@ -178,7 +178,7 @@ Test(sched_fair_task_queue, displaced)
         nj_task_queue_push(&q, &b[i]);
     }
     cr_expect_null(nj_task_queue_evict_from_longest(&q, &b[5]), "half");
-    cr_expect_eq(nj_task_queue_pop(&q), &a[0]);
+    cr_expect_eq(nj_task_queue_pop_client_capped(&q, UINT32_MAX), &a[0]);
     nj_task_queue_push(&q, &b[5]);
     for (int i = 0; i < 3; i++) {
         struct nj_task *out = nj_task_queue_evict_from_longest(&q, &c[i]);
@@ -188,7 +188,7 @@ Test(sched_fair_task_queue, displaced)
     cr_expect_null(nj_task_queue_evict_from_longest(&q, &c[3]), "a third");
     cr_expect_eq(q.n_clients, 3);
     uint32_t n = 0;
-    while (nj_task_queue_pop(&q))
+    while (nj_task_queue_pop_client_capped(&q, UINT32_MAX))
         n++;
     cr_expect(n == 10 && q.n == 0 && q.n_clients == 0, "%u", n);
     free(a);
@@ -218,7 +218,7 @@ Test(sched_fair_task_queue, equal_shares_at_random)
         uint32_t w = nj_prng_below(&prng, WORKERS);
         if (at[w])
             nj_task_queue_done(&q, at[w]);
-        at[w] = nj_task_queue_pop(&q);
+        at[w] = nj_task_queue_pop_client_capped(&q, UINT32_MAX);
         uint32_t who = 0;
         while (at[w] < t[who] || at[w] >= t[who] + TASKS)
             who++;
