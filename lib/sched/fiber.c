@@ -282,12 +282,6 @@ enum nj_fiber_started nj__fiber_start_for_class(struct nj_fibers *fs, void (*fn)
     return NJ_FIBER_ENDED;
 }
 
-enum nj_fiber_started nj_fiber_start(struct nj_fibers *fs, void (*fn)(void *arg), void *arg)
-{
-    nj__fibers_bind(fs);
-    return nj__fiber_start_for_class(fs, fn, arg, NULL);
-}
-
 struct nj_fiber *nj_fiber_self(void)
 {
     return nj__current.fiber;
@@ -467,16 +461,6 @@ void nj__fiber_resume(struct nj_fiber *f)
     enter(fs, f);
     if (f->state == NJ__FIBER_FREE)
         free_fiber(fs, f);
-}
-
-uint32_t nj_fibers_run(struct nj_fibers *fs, nj_ns now, uint32_t n_max)
-{
-    uint32_t n = nj__fibers_wake_due(fs, now);
-
-    n = n < n_max ? n : n_max;
-    for (uint32_t i = 0; i < n; i++)
-        nj__fiber_resume(nj__fibers_pop_runnable(fs));
-    return n;
 }
 
 nj_ns nj_fibers_next_due(const struct nj_fibers *fs)

@@ -63,12 +63,9 @@ struct nj_fibers *nj_fibers_new(const struct nj_fibers_config *config);
 /* No fiber may be parked. */
 void nj_fibers_free(struct nj_fibers *);
 
-/* Runs fn(arg) on a free stack until it ends or parks. O(1), allocates nothing. Root only. */
-enum nj_fiber_started nj_fiber_start(struct nj_fibers *, void (*fn)(void *arg), void *arg);
-
 /* The running fiber; NULL in a root context or on a thread without fibers. Any thread. */
 struct nj_fiber *nj_fiber_self(void);
-/* The `now` of the last nj_fibers_run(). Fiber only. */
+/* The time at which the root last resumed fibers. Fiber only. */
 nj_ns nj_fiber_now(void);
 
 /*
@@ -77,9 +74,9 @@ nj_ns nj_fiber_now(void);
  * `w`, if not NULL, is filled in before the fiber parks and not accessed afterwards. Cancellation
  * is sticky: after nj_fiber_cancel() every wait of this fiber ends at once with NJ_WAKE_CANCELLED.
  *
- * A wait never times out early. A wait shorter than a tick of the wheel (1.05 ms) ends in the first
- * nj_fibers_run() at or after its deadline, for up to NJ__DUE_SOON_MAX such waits; other waits end
- * up to a tick later.
+ * A wait never times out early. A wait shorter than a tick of the wheel (1.05 ms) ends when the
+ * root first resumes fibers at or after its deadline, for up to NJ__DUE_SOON_MAX such waits; other
+ * waits end up to a tick later.
  */
 enum nj_wake_reason nj_fiber_park(struct nj_waiter *w, nj_ns deadline);
 /* Reports an attempt to wait in a context that must not block, by a caller that did not reach
@@ -89,8 +86,8 @@ void nj_fiber_report_would_block(void);
  * yields the core. No effect outside a fiber, or while tagged. */
 void nj_fiber_yield_if_ignoring_cancel(void);
 
-/* Makes a parked fiber runnable; it runs in the next nj_fibers_run(). False: that wait is already
- * over. Any context of the owning thread. */
+/* Makes a parked fiber runnable; it runs when the root next resumes fibers. False: that wait is
+ * already over. Any context of the owning thread. */
 bool nj_fiber_wake(struct nj_waiter w, enum nj_wake_reason why);
 /* Ends the current and all later waits of a fiber. Not for a fiber that has ended: it may already
  * run another task. */
@@ -101,8 +98,6 @@ void nj_fiber_cancel(struct nj_fiber *f);
  * async-signal-safe, on the faulting thread, which needs a sigaltstack(). */
 bool nj_fiber_guard_hit(const void *addr, const struct nj_task_class **class_of);
 
-/* Resumes at most `n_max` woken or due fibers. Returns the number that ran. Root only. */
-uint32_t nj_fibers_run(struct nj_fibers *, nj_ns now, uint32_t n_max);
 /* The earliest time at which a fiber is due; 0: one is runnable now; NJ_NEVER: no time. */
 nj_ns nj_fibers_next_due(const struct nj_fibers *);
 

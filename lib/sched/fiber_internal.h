@@ -66,7 +66,8 @@ struct nj__current {
  */
 extern _Thread_local struct nj__current nj__current __attribute__((tls_model("initial-exec")));
 
-/* As nj_fiber_start(), for a task of this class. The root must be bound. */
+/* Runs fn(arg), of a task of this class or NULL, on a free stack until it ends or parks. O(1),
+ * allocates nothing. Root only, which must be bound. */
 enum nj_fiber_started nj__fiber_start_for_class(struct nj_fibers *, void (*fn)(void *arg),
                                                 void *arg, struct nj_task_class *class_of);
 /* Makes due fibers runnable. Returns the number of runnable fibers. */

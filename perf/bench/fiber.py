@@ -9,7 +9,7 @@ Cost of an almost empty task inline (PC), on its own stack (EPC), and in other m
   measured  the strategy has a clock, and measures how long the task holds the core
   recruit: start, over a call
             the cost of making another context ready to produce. On an lcore that is a stack for the
-            task, so that the root can continue: nj_fiber_start() to its end, minus a call of the
+            task, so that the root can continue: the start of a fiber to its end, minus a call of the
             same task
 
 With --count callgrind counts a release build's bench_fiber. Each mode runs twice, the second time
@@ -29,7 +29,7 @@ import tempfile
 from perf.bench import guard, record
 
 PROGRAM = record.program("perf/micro/bench_fiber")
-WAYS = {"call": "a call through a pointer", "start": "nj_fiber_start, to its end",
+WAYS = {"call": "a call through a pointer", "start": "the start of a fiber, to its end",
         "pc": "offer, PC", "epc": "offer, EPC that never parks",
         "pc-measured": "offer, PC, measured", "epc-measured": "offer, EPC, measured",
         "park": "wake, resume, park", "park-measured": "wake, resume, park, measured"}

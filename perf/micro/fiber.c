@@ -17,6 +17,7 @@
 #include "base/compiler.h"
 #include "dpdk/tsc_clock.h"
 #include "sched/ewyk_fiber_scheduler.h"
+#include "sched/fiber_internal.h"
 #include "threads/os_clock.h"
 
 #define ROUNDS 401
@@ -75,9 +76,15 @@ static void epc_timed(void)
     nj_ewyk_offer(b.timed, &b.epc);
 }
 
+static enum nj_fiber_started fiber_start(struct nj_fibers *fs, void (*fn)(void *arg), void *arg)
+{
+    nj__fibers_bind(fs);
+    return nj__fiber_start_for_class(fs, fn, arg, NULL);
+}
+
 static void start(void)
 {
-    nj_fiber_start(b.fibers, consume_bare, NULL);
+    fiber_start(b.fibers, consume_bare, NULL);
 }
 
 static void start_inline(void)
@@ -98,7 +105,8 @@ static void park_in_loop(void *waiter)
 static void park_resume(void)
 {
     nj_fiber_wake(b.of_fiber, NJ_WAKE_OK);
-    nj_fibers_run(b.fibers, 0, 1);
+    nj__fibers_wake_due(b.fibers, 0);
+    nj__fiber_resume(nj__fibers_pop_runnable(b.fibers));
 }
 
 static void park_in_loop_as_task(struct nj_task *t)
@@ -127,7 +135,7 @@ static const struct {
     void (*run)(void);
 } ways[N_WAYS] = {
     [CALL] = {"call", "a call through a pointer", start_inline},
-    [START] = {"start", "nj_fiber_start, to its end", start},
+    [START] = {"start", "the start of a fiber, to its end", start},
     [PC] = {"pc", "offer, PC", pc},
     [EPC] = {"epc", "offer, EPC that never parks", epc},
     [PC_TIMED] = {"pc-measured", "offer, PC, measured", pc_timed},
@@ -196,7 +204,7 @@ static bool prepare(bool clock)
     b.timed = nj_ewyk_new(&config);
     b.fibers = nj_fibers_new(&(struct nj_fibers_config){.n_max = 256});
     return b.bare && b.timed && b.fibers &&
-           nj_fiber_start(b.fibers, park_in_loop, &b.of_fiber) == NJ_FIBER_PARKED &&
+           fiber_start(b.fibers, park_in_loop, &b.of_fiber) == NJ_FIBER_PARKED &&
            nj_ewyk_offer(b.timed, &parking) == NJ_MODE_EPC_PARKED;
 }
 

@@ -18,6 +18,7 @@
 #include "base/compiler.h"
 #include "base/prng.h"
 #include "sched/fiber.h"
+#include "support/fiber_root.h"
 
 #define TICK ((nj_ns)1 << NJ_WHEEL_TICK_BITS)
 
@@ -85,7 +86,7 @@ Test(sched_fiber, runs_at_once_and_ends) /* EWYK 5.39 */
     struct nj_fibers *fs = new_fibers(1);
     int ran = 0;
 
-    cr_assert_eq(nj_fiber_start(fs, set_one, &ran), NJ_FIBER_ENDED);
+    cr_assert_eq(fiber_start(fs, set_one, &ran), NJ_FIBER_ENDED);
     cr_assert_eq(ran, 1);
     cr_assert_eq(nj_fibers_in_use(fs), 0);
     cr_assert_eq(nj_fibers_high_water(fs), 1);
@@ -98,19 +99,19 @@ Test(sched_fiber, wake_queues_and_run_resumes)
     struct nj_fibers *fs = new_fibers(1);
     struct sleeper s = {.deadline = NJ_NEVER};
 
-    cr_assert_eq(nj_fiber_start(fs, sleeper, &s), NJ_FIBER_PARKED);
+    cr_assert_eq(fiber_start(fs, sleeper, &s), NJ_FIBER_PARKED);
     cr_assert_eq(nj_fibers_next_due(fs), NJ_NEVER);
     cr_assert(nj_fiber_wake(s.w, NJ_WAKE_OK));
     cr_assert_eq(s.step, 1, "not before the next run");
     cr_assert_eq(nj_fibers_next_due(fs), 0);
-    cr_assert_eq(nj_fibers_run(fs, 8 * NJ_SEC, 10), 1);
+    cr_assert_eq(fibers_run(fs, 8 * NJ_SEC, 10), 1);
     cr_assert_eq(s.step, 2);
     cr_assert_eq(s.why, NJ_WAKE_OK);
-    cr_assert_eq(nj_fibers_run(fs, 8 * NJ_SEC, 10), 0);
+    cr_assert_eq(fibers_run(fs, 8 * NJ_SEC, 10), 0);
     nj_fibers_free(fs);
 }
 
-/* EWYK 5.38: with no stack free nj_fiber_start() fails at once. EWYK 5.40: the task is not run
+/* EWYK 5.38: with no stack free fiber_start() fails at once. EWYK 5.40: the task is not run
  * later. */
 Test(sched_fiber, none_free)
 {
@@ -119,14 +120,14 @@ Test(sched_fiber, none_free)
     int ran = 0;
 
     for (int i = 0; i < 2; i++)
-        cr_assert_eq(nj_fiber_start(fs, sleeper, &s[i]), NJ_FIBER_PARKED);
+        cr_assert_eq(fiber_start(fs, sleeper, &s[i]), NJ_FIBER_PARKED);
     for (int i = 0; i < 1000; i++)
-        cr_assert_eq(nj_fiber_start(fs, set_one, &ran), NJ_FIBER_NONE_FREE);
+        cr_assert_eq(fiber_start(fs, set_one, &ran), NJ_FIBER_NONE_FREE);
     for (int i = 0; i < 2; i++)
         cr_assert(nj_fiber_wake(s[i].w, NJ_WAKE_OK));
-    cr_assert_eq(nj_fibers_run(fs, 8 * NJ_SEC, 10), 2);
+    cr_assert_eq(fibers_run(fs, 8 * NJ_SEC, 10), 2);
     cr_assert_eq(ran, 0);
-    cr_assert_eq(nj_fiber_start(fs, set_one, &ran), NJ_FIBER_ENDED);
+    cr_assert_eq(fiber_start(fs, set_one, &ran), NJ_FIBER_ENDED);
     nj_fibers_free(fs);
 }
 
@@ -135,8 +136,8 @@ Test(sched_fiber, without_any)
     struct nj_fibers *fs = new_fibers(0);
     int ran = 0;
 
-    cr_assert_eq(nj_fiber_start(fs, set_one, &ran), NJ_FIBER_NONE_FREE);
-    cr_assert_eq(nj_fibers_run(fs, 8 * NJ_SEC, 10), 0);
+    cr_assert_eq(fiber_start(fs, set_one, &ran), NJ_FIBER_NONE_FREE);
+    cr_assert_eq(fibers_run(fs, 8 * NJ_SEC, 10), 0);
     nj_fibers_free(fs);
 }
 
@@ -147,17 +148,17 @@ Test(sched_fiber, an_old_waiter_is_harmless)
     struct nj_fibers *fs = new_fibers(1);
     struct sleeper a = {.deadline = NJ_NEVER}, b = {.deadline = NJ_NEVER};
 
-    nj_fiber_start(fs, sleeper, &a);
+    fiber_start(fs, sleeper, &a);
     cr_assert(nj_fiber_wake(a.w, NJ_WAKE_OK));
     cr_assert_not(nj_fiber_wake(a.w, NJ_WAKE_OK), "woken already");
-    nj_fibers_run(fs, 8 * NJ_SEC, 10);
+    fibers_run(fs, 8 * NJ_SEC, 10);
     cr_assert_not(nj_fiber_wake(a.w, NJ_WAKE_OK), "it has ended");
-    nj_fiber_start(fs, sleeper, &b);
+    fiber_start(fs, sleeper, &b);
     cr_assert_eq(a.self, b.self, "the same stack");
     cr_assert_not(nj_fiber_wake(a.w, NJ_WAKE_OK), "of another task");
     cr_assert_not(nj_fiber_wake((struct nj_waiter){0}, NJ_WAKE_OK), "of nobody");
     cr_assert(nj_fiber_wake(b.w, NJ_WAKE_CANCELLED));
-    nj_fibers_run(fs, 8 * NJ_SEC, 10);
+    fibers_run(fs, 8 * NJ_SEC, 10);
     cr_assert_eq(b.why, NJ_WAKE_CANCELLED);
     nj_fibers_free(fs);
 }
@@ -181,21 +182,21 @@ Test(sched_fiber, cancellation_is_sticky)
     struct thrice t;
     struct nj_fiber *f;
 
-    nj_fiber_start(fs, park_thrice, &t);
+    fiber_start(fs, park_thrice, &t);
     f = t.w[0].fiber;
     cr_assert(nj_fiber_wake(t.w[0], NJ_WAKE_OK));
     nj_fiber_cancel(f);
-    cr_assert_eq(nj_fibers_run(fs, 8 * NJ_SEC, 10), 1);
+    cr_assert_eq(fibers_run(fs, 8 * NJ_SEC, 10), 1);
     cr_assert_eq(nj_fibers_in_use(fs), 0);
     cr_assert_eq(t.why[0], NJ_WAKE_OK);
     cr_assert_eq(t.why[1], NJ_WAKE_CANCELLED);
     cr_assert_eq(t.why[2], NJ_WAKE_CANCELLED);
     cr_assert_not(nj_fiber_wake(t.w[2], NJ_WAKE_OK));
 
-    nj_fiber_start(fs, park_thrice, &t); /* the next task there is not cancelled */
+    fiber_start(fs, park_thrice, &t); /* the next task there is not cancelled */
     cr_assert_eq(nj_fibers_in_use(fs), 1);
     nj_fiber_cancel(f);
-    nj_fibers_run(fs, 8 * NJ_SEC, 10);
+    fibers_run(fs, 8 * NJ_SEC, 10);
     cr_assert_eq(t.why[0], NJ_WAKE_CANCELLED);
     cr_assert_eq(nj_fibers_in_use(fs), 0);
     nj_fibers_free(fs);
@@ -232,11 +233,11 @@ Test(sched_fiber, what_a_run_wakes_is_for_the_next)
     struct nj_fibers *fs = new_fibers(2);
     struct pair p = {0};
 
-    nj_fiber_start(fs, first_of_pair, &p);
-    nj_fiber_start(fs, second_of_pair, &p);
+    fiber_start(fs, first_of_pair, &p);
+    fiber_start(fs, second_of_pair, &p);
     cr_assert(nj_fiber_wake(p.w[0], NJ_WAKE_OK));
     for (unsigned i = 1; i <= 6; i++) {
-        cr_assert_eq(nj_fibers_run(fs, 8 * NJ_SEC, 10), 1);
+        cr_assert_eq(fibers_run(fs, 8 * NJ_SEC, 10), 1);
         cr_assert_eq(p.n_woken, i);
     }
     cr_assert_eq(nj_fibers_in_use(fs), 0);
@@ -258,17 +259,17 @@ Test(sched_fiber, n_max_and_order)
     struct sleeper s[3];
     nj_ns now = 8 * NJ_SEC;
 
-    nj_fibers_run(fs, now, 1);
+    fibers_run(fs, now, 1);
     for (int i = 0; i < 3; i++) {
         s[i].deadline = now;
-        nj_fiber_start(fs, yield_five_times, &s[i]);
+        fiber_start(fs, yield_five_times, &s[i]);
     }
-    cr_assert_eq(nj_fibers_run(fs, now, 2), 2);
+    cr_assert_eq(fibers_run(fs, now, 2), 2);
     cr_assert(s[0].step == 1 && s[1].step == 1 && s[2].step == 0);
-    cr_assert_eq(nj_fibers_run(fs, now, 2), 2);
+    cr_assert_eq(fibers_run(fs, now, 2), 2);
     cr_assert(s[0].step == 2 && s[1].step == 1 && s[2].step == 1, "the others go first");
     while (nj_fibers_in_use(fs))
-        nj_fibers_run(fs, now, 100);
+        fibers_run(fs, now, 100);
     nj_fibers_free(fs);
 }
 
@@ -283,13 +284,13 @@ Test(sched_fiber, short_waits_are_exact_long_ones_within_a_tick)
         nj_ns from = 7 * NJ_SEC + 12345, due = from + wait[i];
         struct sleeper s = {.deadline = due};
 
-        nj_fibers_run(fs, from, 1);
-        nj_fiber_start(fs, sleeper, &s);
+        fibers_run(fs, from, 1);
+        fiber_start(fs, sleeper, &s);
         cr_assert_leq(nj_fibers_next_due(fs), due + TICK);
-        cr_assert_eq(nj_fibers_run(fs, due - 1, 1), 0, "early");
+        cr_assert_eq(fibers_run(fs, due - 1, 1), 0, "early");
         if (wait[i] < TICK)
             cr_assert_eq(nj_fibers_next_due(fs), due);
-        nj_fibers_run(fs, wait[i] < TICK ? due : due + TICK, 1);
+        fibers_run(fs, wait[i] < TICK ? due : due + TICK, 1);
         cr_assert_eq(s.step, 2, "%llu ns: late", (unsigned long long)wait[i]);
         cr_assert_eq(s.why, NJ_WAKE_TIMEOUT);
         cr_assert_eq(nj_fibers_next_due(fs), NJ_NEVER);
@@ -317,8 +318,8 @@ static void jump_in_fiber(void *fs)
 {
     struct nj_waiter w;
 
-    for (nj_fiber_start(fs, jumps, &w); nj_fiber_wake(w, NJ_WAKE_OK);)
-        nj_fibers_run(fs, 8 * NJ_SEC, 1);
+    for (fiber_start(fs, jumps, &w); nj_fiber_wake(w, NJ_WAKE_OK);)
+        fibers_run(fs, 8 * NJ_SEC, 1);
 }
 
 /* EWYK 5.31: a task that calls longjmp() within itself. AddressSanitizer complains unless it knows
@@ -346,10 +347,10 @@ Test(sched_fiber, many_short_waits)
 
     for (nj_ns i = 0; i < N; i++) {
         s[i].deadline = now + (i * 37 % N + 1) * 10 * NJ_US;
-        nj_fiber_start(fs, sleeper, &s[i]);
+        fiber_start(fs, sleeper, &s[i]);
     }
     while (nj_fibers_in_use(fs) > 0) {
-        nj_fibers_run(fs, now, N);
+        fibers_run(fs, now, N);
         for (int i = 0; i < N; i++) {
             cr_assert(s[i].step == 1 || s[i].deadline <= now, "%d is early", i);
             cr_assert(s[i].step == 2 || s[i].deadline + TICK > now, "%d is late", i);
@@ -395,7 +396,7 @@ Test(sched_fiber, contexts_do_not_leak)
 
     errno = ENOENT;
     for (int i = 0; i < 2; i++) {
-        cr_assert_eq(nj_fiber_start(fs, tag_errno_fp, &t[i]), NJ_FIBER_PARKED);
+        cr_assert_eq(fiber_start(fs, tag_errno_fp, &t[i]), NJ_FIBER_PARKED);
         cr_assert_eq(errno, ENOENT);
         cr_assert_eq(fegetround(), FE_TONEAREST);
         cr_assert(nj_noblock_is_set(), "the root");
@@ -403,10 +404,10 @@ Test(sched_fiber, contexts_do_not_leak)
     for (int i = 0; i < 2; i++)
         nj_fiber_wake(t[i].w, NJ_WAKE_OK);
     errno = ERANGE;
-    nj_fibers_run(fs, 8 * NJ_SEC, 10);
+    fibers_run(fs, 8 * NJ_SEC, 10);
     cr_assert_eq(errno, ERANGE);
     cr_assert_eq(fegetround(), FE_TONEAREST);
-    nj_fiber_start(fs, tag_errno_fp, &t[2]); /* on a stack whose last task had other modes */
+    fiber_start(fs, tag_errno_fp, &t[2]); /* on a stack whose last task had other modes */
     for (int i = 0; i < 3; i++) {
         cr_assert_not(t[i].at_start);
         cr_assert_eq(t[i].first_errno, 0);
@@ -420,7 +421,7 @@ Test(sched_fiber, contexts_do_not_leak)
     nj_noblock_leave(false);
     cr_assert(nj_noblock_is_set(), "the root's value is unchanged");
     nj_fiber_cancel(t[2].w.fiber);
-    nj_fibers_run(fs, 8 * NJ_SEC, 10);
+    fibers_run(fs, 8 * NJ_SEC, 10);
     nj_fibers_free(fs);
 }
 
@@ -443,10 +444,10 @@ Test(sched_fiber, tag_is_gone_with_the_task)
     struct ctx_test t = {0};
 
     for (int i = 0; i < 2; i++) {
-        cr_assert_eq(nj_fiber_start(fs, hold_tag, &t), NJ_FIBER_PARKED);
+        cr_assert_eq(fiber_start(fs, hold_tag, &t), NJ_FIBER_PARKED);
         cr_assert(!t.at_start && !t.after_switch);
         nj_fiber_wake(t.w, NJ_WAKE_OK);
-        nj_fibers_run(fs, 8 * NJ_SEC, 10);
+        fibers_run(fs, 8 * NJ_SEC, 10);
     }
     nj_fibers_free(fs);
 }
@@ -502,7 +503,7 @@ static void overflow_in_fiber(void *arg)
 
     sigaltstack(&alt, NULL);
     sigaction(SIGSEGV, &act, NULL);
-    nj_fiber_start(arg, overflow, &out);
+    fiber_start(arg, overflow, &out);
 }
 
 /* EWYK 5.62: on each of the stacks, and before that of the neighbour is touched. */
@@ -515,11 +516,11 @@ Test(sched_fiber, overflow_hits_the_guard_page)
         int status = in_child(overflow_in_fiber, fs);
         cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == NEAR, "status %x", status);
         if (i < 2)
-            nj_fiber_start(fs, sleeper, &s[i]);
+            fiber_start(fs, sleeper, &s[i]);
     }
     for (int i = 0; i < 2; i++)
         nj_fiber_cancel(s[i].self);
-    nj_fibers_run(fs, 8 * NJ_SEC, 10);
+    fibers_run(fs, 8 * NJ_SEC, 10);
     nj_fibers_free(fs);
 }
 
@@ -537,15 +538,15 @@ Test(sched_fiber, stack_high_water)
     int out;
 
     cr_assert_eq(nj_fibers_stack_high_water(fs), 0);
-    nj_fiber_start(fs, set_one, &out);
+    fiber_start(fs, set_one, &out);
 #ifdef NJ_CHECKED
     size_t little = nj_fibers_stack_high_water(fs);
     cr_assert_lt(little, 16384);
-    nj_fiber_start(fs, use_stack, &out);
+    fiber_start(fs, use_stack, &out);
     cr_assert_geq(nj_fibers_stack_high_water(fs), 20000);
     cr_assert_leq(nj_fibers_stack_high_water(fs), 20000 + 16384);
 #else
-    nj_fiber_start(fs, use_stack, &out);
+    fiber_start(fs, use_stack, &out);
 #endif
     nj_fibers_free(fs);
 }
@@ -567,7 +568,7 @@ static void end_all(struct nj_fibers *fs, struct place *p, int n)
 {
     for (int i = 0; i < n; i++)
         nj_fiber_cancel(p[i].w.fiber);
-    cr_assert_eq(nj_fibers_run(fs, 9 * NJ_SEC, (uint32_t)n), (uint32_t)n);
+    cr_assert_eq(fibers_run(fs, 9 * NJ_SEC, (uint32_t)n), (uint32_t)n);
 }
 
 /* Neighbours begin in different sets of the L1 cache; and the last freed is the first used. */
@@ -579,13 +580,13 @@ Test(sched_fiber, tops_are_staggered_and_stacks_reused_hot)
     bool seen[64] = {0};
 
     for (int i = 0; i < N; i++)
-        nj_fiber_start(fs, note_place, &p[i]);
+        fiber_start(fs, note_place, &p[i]);
     for (int i = 0; i < N; i++)
         seen[p[i].frame / 64 % 64] = true;
     for (int i = 0; i < 64; i++)
         cr_assert(seen[i], "no stack begins in line %d of its page", i);
     end_all(fs, p, N);
-    nj_fiber_start(fs, note_place, &again);
+    fiber_start(fs, note_place, &again);
     cr_assert_eq(again.frame, p[N - 1].frame);
     end_all(fs, &again, 1);
     nj_fibers_free(fs);
@@ -609,10 +610,10 @@ Test(sched_fiber, trim_gives_memory_back)
     int out = 0;
 
     for (int i = 0; i < 4; i++)
-        nj_fiber_start(fs, note_place, &p[i]);
+        fiber_start(fs, note_place, &p[i]);
     for (int i = 1; i < 4; i++) /* the last one is the hottest */
         nj_fiber_cancel(p[i].w.fiber);
-    nj_fibers_run(fs, 9 * NJ_SEC, 4);
+    fibers_run(fs, 9 * NJ_SEC, 4);
     cr_assert_gt(nj_fibers_trim(fs, 1, UINT32_MAX), 0);
     cr_assert(resident(p[0].frame), "in use");
     cr_assert(resident(p[3].frame), "kept");
@@ -621,7 +622,7 @@ Test(sched_fiber, trim_gives_memory_back)
     cr_assert_eq(nj_fibers_trim(fs, 0, 1), 1);
     cr_assert_eq(nj_fibers_trim(fs, 0, UINT32_MAX), 0); /* all were */
     cr_assert(resident(p[0].frame) && !resident(p[3].frame));
-    cr_assert_eq(nj_fiber_start(fs, use_stack, &out), NJ_FIBER_ENDED);
+    cr_assert_eq(fiber_start(fs, use_stack, &out), NJ_FIBER_ENDED);
     cr_assert_eq(out, 1);
     end_all(fs, p, 1);
     nj_fibers_free(fs);
@@ -661,17 +662,17 @@ static void *own_a_fiber(void *arg)
     struct other_thread *o = arg;
     struct sleeper s = {.deadline = NJ_NEVER};
 
-    nj_fiber_start(o->fs, sleeper, &s);
+    fiber_start(o->fs, sleeper, &s);
     nj_fiber_wake(s.w, NJ_WAKE_OK);
     pthread_barrier_wait(&o->parked);
     pthread_barrier_wait(&o->looked_at);
-    nj_fibers_run(o->fs, 9 * NJ_SEC, 1);
+    fibers_run(o->fs, 9 * NJ_SEC, 1);
     return NULL;
 }
 
 static void run_here(void *fs)
 {
-    nj_fibers_run(fs, 9 * NJ_SEC, 1);
+    fibers_run(fs, 9 * NJ_SEC, 1);
 }
 
 /* EWYK 5.57 */

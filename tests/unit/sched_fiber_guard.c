@@ -7,6 +7,7 @@
 
 #include "sched/ewyk_fiber_scheduler.h"
 #include "sched/fiber_internal.h"
+#include "support/fiber_root.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define FACTOR 4u
@@ -65,7 +66,7 @@ Test(sched_fiber_guard, one_large_frame_hits_the_guard)
     int status = 0;
 
     cr_assert(fs);
-    nj_fiber_start(fs, stay, &f);
+    fiber_start(fs, stay, &f);
     pid_t child = fork();
     if (child == 0) {
         leap_in_fiber(fs);
@@ -75,6 +76,6 @@ Test(sched_fiber_guard, one_large_frame_hits_the_guard)
     cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == NEAR, "status %x", status);
     cr_expect(!nj_fiber_guard_hit(fs->stacks, &c), "no fiber runs");
     nj_fiber_cancel(f);
-    nj_fibers_run(fs, 2 * NJ_SEC, 10);
+    fibers_run(fs, 2 * NJ_SEC, 10);
     nj_fibers_free(fs);
 }

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 
 #include "sched/fiber.h"
+#include "support/fiber_root.h"
 
 struct sleeper {
     nj_ns deadline;
@@ -28,10 +29,10 @@ Test(sched_fiber_waits, short_waits_stay_exact)
     for (unsigned i = 0; i < 100; i++) {
         struct sleeper s = {.deadline = now + 70 * NJ_US};
 
-        nj_fibers_run(fs, now, 1);
-        nj_fiber_start(fs, sleeper, &s);
+        fibers_run(fs, now, 1);
+        fiber_start(fs, sleeper, &s);
         now = s.deadline;
-        nj_fibers_run(fs, now, 1);
+        fibers_run(fs, now, 1);
         cr_assert(s.over, "wait %u is late", i);
     }
     nj_fibers_free(fs);
