@@ -3,7 +3,6 @@
  * that they exchange. */
 #pragma once
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/ref.h"

@@ -6,7 +6,6 @@
 
 #include <nightjar/server.h>
 
-#include "base/types.h"
 #include "config/policy_file.h"
 #include "http/handlers/route_table.h"
 #include "http/http_options.h"

@@ -3,7 +3,6 @@
 #include "config/time_zone.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>

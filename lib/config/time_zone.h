@@ -6,7 +6,6 @@
 #pragma once
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <time.h>
 
 #include "config/ini_file_diagnostics.h"

@@ -20,8 +20,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/types.h"
-
 struct nj_conn;
 struct nj_conns;
 

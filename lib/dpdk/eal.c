@@ -26,7 +26,6 @@
 #include <rte_ether.h>
 #include <rte_memory.h>
 
-#include "base/compiler.h"
 #include "base/set_error.h"
 #include "dpdk/eal_output_capture.h"
 #include "topo/pci_driver.h"

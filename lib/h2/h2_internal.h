@@ -33,7 +33,6 @@
  */
 #pragma once
 
-#include "base/compiler.h"
 #include "base/body_source.h"
 #include "base/header_field.h"
 #include "base/list.h"

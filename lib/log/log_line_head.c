@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "log/log_line_head.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <time.h>

@@ -5,7 +5,6 @@
 
 #include "base/assert.h"
 #include "telem/counters_packet.h"
-#include "wire/emit.h"
 #include "wire/icmp6.h"
 #include "wire/ip6.h"
 

@@ -21,8 +21,6 @@
  */
 #pragma once
 
-#include <stdatomic.h>
-
 #include "sched/fiber.h"
 #include "sched/task.h"
 

@@ -2,7 +2,6 @@
 /* Bring-up and tear-down as a table of steps: an error undoes the steps that are complete, in
  * reverse order. */
 #include <dirent.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>

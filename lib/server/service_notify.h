@@ -8,7 +8,6 @@
 #pragma once
 
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <sys/socket.h>

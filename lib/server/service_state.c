@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "server/service_state.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "log/log.h"

@@ -15,7 +15,6 @@
 #include <stdint.h>
 
 #include "base/types.h"
-#include "shape/rate_limit.h"
 
 /* Units per nanosecond. At 100 Gbit/s two segments take 3,738 units; the word overflows after 36
  * years. */

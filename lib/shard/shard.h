@@ -10,7 +10,6 @@
  */
 #pragma once
 
-#include "base/limits.h"
 #include "base/event_rate_limit.h"
 #include "base/types.h"
 #include "conn/conns.h"

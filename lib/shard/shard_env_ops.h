@@ -11,8 +11,6 @@
 
 #include <rte_mbuf_core.h>
 
-#include "base/types.h"
-
 /* m->port of packets that another process passed on. */
 #define NJ_PEER_PORT      0xfe00u
 #define NJ_PEER_HOPS_MAX  3u

@@ -8,8 +8,6 @@
  */
 #pragma once
 
-#include <stdint.h>
-
 #include "sched/ewyk_fiber_scheduler.h"
 #include "sched/worker_ops.h"
 #include "store/file_store.h"

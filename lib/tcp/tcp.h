@@ -15,7 +15,6 @@
 #include <rte_mempool.h>
 
 #include "base/body_source.h"
-#include "base/limits.h"
 #include "base/pool.h"
 #include "base/prng.h"
 #include "tcp/flow_table.h"

@@ -8,8 +8,6 @@
 
 #ifdef NJ_TLS_IPSEC_MB
 
-#include <string.h>
-
 #include <intel-ipsec-mb.h>
 #include <openssl/crypto.h>
 

@@ -10,7 +10,6 @@
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
 
-#include "base/compiler.h"
 #include "base/types.h"
 #include "tls/aead.h"
 

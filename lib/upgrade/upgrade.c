@@ -2,7 +2,6 @@
 /* Both processes, while they run: each is in a state, which messages of the other one change. */
 #include "upgrade/upgrade.h"
 
-#include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
 

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/compiler.h"
 
 /* An empty entry of the set, or one whose field is in no peer's table. */
 static uint32_t choose_place(const struct nj__hpack_shared *shared, uint32_t hash)

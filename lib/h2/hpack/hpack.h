@@ -17,7 +17,6 @@
 
 #include "base/header_field.h"
 #include "base/keyed_hash.h"
-#include "base/request_head.h"
 
 struct nj__h2_alloc;
 struct nj__hpack_shared; /* one per context: see the end */

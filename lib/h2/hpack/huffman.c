@@ -5,7 +5,6 @@
  */
 #include "h2/hpack/huffman.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #include "base/compiler.h"

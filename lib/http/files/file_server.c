@@ -10,7 +10,6 @@
  */
 #include "http/files/file_server.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
