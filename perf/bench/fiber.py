@@ -9,8 +9,8 @@ Cost of an almost empty task inline (PC), on its own stack (EPC), and in other m
   measured  the strategy has a clock, and measures how long the task holds the core
   recruit: start, over a call
             the cost of making another context ready to produce. On an lcore that is a stack for the
-            task, so that the root can continue: the start of a fiber to its end, minus a call of the
-            same task
+            task, so that the root can continue: the start of a fiber to its end, minus a call
+            of the same task
 
 With --count callgrind counts a release build's bench_fiber. Each mode runs twice, the second time
 with more tasks. The result is the difference of the counts per additional task: it excludes the
