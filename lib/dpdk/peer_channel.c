@@ -10,6 +10,7 @@
 #include <rte_ether.h>
 #include <rte_ip.h>
 
+#include "base/big_endian.h"
 #include "shard/shard_env_ops.h"
 
 /* Some 8,000 small frames or 3,000 full ones, with the kernel's overhead: the packets of several
@@ -45,21 +46,16 @@ bool nj_peer_channel_open(int fd[2])
     return true;
 }
 
-static uint16_t be16_at(const uint8_t *p)
-{
-    return (uint16_t)(p[0] << 8 | p[1]);
-}
-
 bool nj_peer_channel_is_neighbour_frame(const struct rte_mbuf *m)
 {
     const uint8_t *p = rte_pktmbuf_mtod(m, const uint8_t *);
     uint32_t at = 2 * RTE_ETHER_ADDR_LEN, n = rte_pktmbuf_data_len(m);
 
-    if (at + 2 <= n && be16_at(p + at) == RTE_ETHER_TYPE_VLAN)
+    if (at + 2 <= n && nj_get_be16(p + at) == RTE_ETHER_TYPE_VLAN)
         at += sizeof(struct rte_vlan_hdr);
     if (at + 2 > n)
         return false;
-    uint16_t type = be16_at(p + at);
+    uint16_t type = nj_get_be16(p + at);
     const uint8_t *ip = p + at + 2;
     bool is_nd = type == RTE_ETHER_TYPE_IPV6 && at + 2 + sizeof(struct rte_ipv6_hdr) < n &&
                  ip[6] == IPPROTO_ICMPV6 && ip[sizeof(struct rte_ipv6_hdr)] >= ND_FIRST &&

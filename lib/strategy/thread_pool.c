@@ -431,9 +431,8 @@ struct nj_thread_pool_counts nj_thread_pool_get_counts(struct nj_thread_pool *p)
     lock(p);
     nj_reserved_count_and_wanted(p->reserved, &c.n_reserved, &c.n_wanted);
     c.n_threads = p->n_threads;
-    c.n_idle = p->n_idle;
     c.n_queued = p->n_queued;
-    uint32_t n_wait = c.n_idle + c.n_reserved;
+    uint32_t n_wait = p->n_idle + c.n_reserved;
     c.n_utilised = c.n_threads > n_wait ? c.n_threads - n_wait : 0;
     unlock(p);
     return c;

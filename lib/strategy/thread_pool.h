@@ -44,7 +44,6 @@ struct nj_executor *nj_thread_pool_executor(struct nj_thread_pool *p);
 
 struct nj_thread_pool_counts {
     uint32_t n_threads;  /* all threads */
-    uint32_t n_idle;     /* threads that wait for the queue */
     uint32_t n_reserved; /* threads that wait on a seat */
     uint32_t n_wanted;   /* reserved threads that are still wanted */
     uint32_t n_utilised; /* threads that run a task */
