@@ -92,6 +92,9 @@ class Handlers(ServerCase):
     def test_heads_and_methods(self):
         head = self.curl("-I", self.world.url("/hello"))
         self.assertIn("content-length: 23", head)
+        # What the handler added comes after control data (RFC 9110 5.3).
+        self.assertEqual(["server", "date", "content-type", "content-length"],
+                         re.findall(r"^([a-z-]+):", head, re.MULTILINE))
         head = self.curl("-i", "-X", "PUT", self.world.url("/hello"))
         self.assertTrue(head.startswith("HTTP/2 405"), head)
         self.assertIn("allow: GET, HEAD", head)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
 What names must agree with: the members of an enum have a prefix in common, and what is called is_x
-or has_x is a bool (a function, a member, a variable, or what a pointer to it points to). A name stands
-on the line of its type: clang-format breaks it off where the comment is too long.
+or has_x is a bool (a function, a member, a variable, or what a pointer to it points to). A name
+stands on the line of its type: clang-format breaks it off where the comment is too long.
 """
 import re
 

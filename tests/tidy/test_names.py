@@ -53,7 +53,8 @@ class Bools(unittest.TestCase):
         self.assertEqual(["b"], found("struct a {\n    bool\n        b; /* so */\n};\n"))
         self.assertEqual(["b"], found("struct a {\n    struct c\n        b[2];\n};\n"))
         self.assertEqual(["b"], found("struct a {\n    const struct c\n        *b;\n};\n"))
-        self.assertEqual(["b"], found("struct a {\n    _Atomic bool\n        b;\n};\n", "lib/x/a.c"))
+        self.assertEqual(["b"],
+                         found("struct a {\n    _Atomic bool\n        b;\n};\n", "lib/x/a.c"))
         self.assertEqual([], found("struct a {\n    /* so */\n    bool b;\n};\n"))
         self.assertEqual([], found("struct nj_a\nnj_f(int b);\n"))
 

@@ -2,7 +2,6 @@
 /* Exchanges without a shard: out of memory, and orders of events that are rare with HTTP/2. The
  * streams are fakes that record calls. */
 #include <criterion/criterion.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,13 +22,12 @@ struct stream {
     uint64_t n_consumed;
     unsigned n_again;
     bool retry_after;
-    char names[64]; /* of the response's fields, each with a blank */
 };
 
 static struct world {
     struct nj_counters counters;
     struct nj_routes *routes;
-    struct nj_task_class classes[8];
+    struct nj_task_class classes[7];
     struct nj_ewyk *ewyk;
     struct nj_exchanges *set;
     nj_ns now;
@@ -50,12 +48,8 @@ static int respond(void *stream, uint16_t status, const struct nj_field *f, uint
     cr_assert_eq(st->status, 0, "answered once");
     st->status = status;
     st->body = body;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         st->retry_after |= f[i].name.n_bytes == 11 && !memcmp(f[i].name.p, "retry-after", 11);
-        size_t at = strlen(st->names);
-        snprintf(st->names + at, sizeof st->names - at, "%.*s ", (int)f[i].name.n_bytes,
-                 f[i].name.p);
-    }
     return 0;
 }
 
@@ -153,12 +147,6 @@ static void small(struct nj_request *req, struct nj_response *resp, void *arg)
     cr_expect_eq(nj_response_write(resp, "small", 5), 0);
 }
 
-static void named(struct nj_request *req, struct nj_response *resp, void *arg)
-{
-    cr_expect_eq(nj_response_header(resp, "x", "1"), 0);
-    small(req, resp, arg);
-}
-
 /* Writes endlessly without a stack: requests a callback each time the buffer is full. */
 static unsigned n_rooms;
 
@@ -186,7 +174,6 @@ static const struct nj_route list[] = {
     {.path = "/large", .type = NJ_OS_BLOCKING, .handle = large},
     {.path = "/small", .type = NJ_NON_BLOCKING, .handle = small},
     {.path = "/roomer", .type = NJ_NON_BLOCKING, .handle = roomer},
-    {.path = "/named", .type = NJ_NON_BLOCKING, .handle = named},
 };
 
 static void withdraw(void *ctx, struct nj_task *task)
@@ -324,16 +311,6 @@ static void end_world(void)
     cr_expect_eq(w.txns.pool.n_used, 0);
     cr_expect(w.txns.requester[0].n_open == 0 && w.txns.requester[1].n_open == 0);
     nj_txns_fini(&w.txns);
-}
-
-/* Control data comes first (RFC 9110 5.3). */
-Test(http_exchange, order_of_fields)
-{
-    begin_world(1);
-    ask(0, 7, 1);
-    offer(0);
-    cr_expect_str_eq(w.stream[0].names, "server date x content-length ");
-    end_world();
 }
 
 Test(http_exchange, no_more_exchanges)
