@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What stands before the text of a log line: a timestamp and the level, or for the journal the
- * priority prefix of sd-daemon(3). Any thread. */
+/* The head of a log line is a timestamp and the level. A line for the journal has the priority
+ * prefix of sd-daemon(3) instead. Any thread may call these functions. */
 #pragma once
 
 #include <stdbool.h>

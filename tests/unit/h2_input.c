@@ -70,7 +70,7 @@ Test(h2_input, order_of_checks)
     }
 }
 
-/* The first frame is SETTINGS, not an acknowledgment of ours (RFC 9113 3.4). */
+/* The first frame of a client must be SETTINGS without the ACK flag (RFC 9113 3.4). */
 Test(h2_input, first_frame)
 {
     static const struct {
