@@ -157,13 +157,6 @@ bool nj__h2_put_body_end(struct nj_h2_stream *st)
 
 /* ---- responses ---- */
 
-static void count_status(struct nj_counters *c, uint16_t status)
-{
-    static const nj_counter by_class[] = {NJ_C_status_2xx, NJ_C_status_3xx, NJ_C_status_4xx,
-                                          NJ_C_status_5xx};
-    nj_count(c, by_class[status / 100 - 2]);
-}
-
 int nj_h2_respond(struct nj_h2_stream *st, uint16_t status, const struct nj_field *fields,
                   size_t n_fields, struct nj_body *body)
 {
@@ -173,7 +166,7 @@ int nj_h2_respond(struct nj_h2_stream *st, uint16_t status, const struct nj_fiel
 /* The head is queued: schedule the body, or finish the stream. */
 static void start_body(struct nj_h2_stream *st, uint16_t status)
 {
-    count_status(st->h->core->counters, status);
+    nj_count_status(st->h->core->counters, status);
     if (st->body) {
         nj__h2_schedule(st);
     } else {

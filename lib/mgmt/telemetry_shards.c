@@ -25,8 +25,24 @@ static const struct {
 #include "telem/counter_aliases.def"
 #undef NJ_COUNTER_ALIAS
 };
-_Static_assert(NJ_N_COUNTERS + NJ_ARRAY_LEN(counter_aliases) <= RTE_TEL_MAX_DICT_ENTRIES,
-               "one reply has all counters");
+_Static_assert(NJ_N_COUNTERS + NJ_ARRAY_LEN(counter_aliases) / 2 <= RTE_TEL_MAX_DICT_ENTRIES,
+               "one reply has all counters, and room for the former names that are in use");
+
+/* The former names that one reply has room for: those of counters above 0 first. */
+static void add_former_names(const struct nj_mgmt_view *v, struct rte_tel_data *d)
+{
+    uint32_t room = RTE_TEL_MAX_DICT_ENTRIES - NJ_N_COUNTERS;
+
+    for (unsigned zeros = 0; zeros < 2; zeros++) {
+        for (size_t i = 0; i < NJ_ARRAY_LEN(counter_aliases) && room > 0; i++) {
+            uint64_t sum = nj_mgmt_sum_counter(v, counter_aliases[i].counter);
+            if ((sum == 0) != zeros)
+                continue;
+            rte_tel_data_add_dict_uint(d, counter_aliases[i].former, sum);
+            room--;
+        }
+    }
+}
 
 bool nj__telemetry_counters(const struct nj_mgmt_view *v, const char *params,
                             struct rte_tel_data *d)
@@ -34,9 +50,7 @@ bool nj__telemetry_counters(const struct nj_mgmt_view *v, const char *params,
     for (nj_counter i = 0; i < NJ_COUNTERS_MAX; i++)
         if (nj_counter_info[i].name)
             rte_tel_data_add_dict_uint(d, nj_counter_info[i].name, nj_mgmt_sum_counter(v, i));
-    for (size_t i = 0; i < NJ_ARRAY_LEN(counter_aliases); i++)
-        rte_tel_data_add_dict_uint(d, counter_aliases[i].former,
-                                   nj_mgmt_sum_counter(v, counter_aliases[i].counter));
+    add_former_names(v, d);
     return true;
 }
 
