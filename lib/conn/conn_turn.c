@@ -64,7 +64,7 @@ static bool sink_refer(void *ctx, const struct nj_slice *slice)
     return nj_tcp_send_refer(c->conns->tcp, c->tcb, slice);
 }
 
-static const struct nj_h2_sink clear_sink = {sink_room, sink_copy, sink_refer};
+static const struct nj_byte_sink clear_sink = {sink_room, sink_copy, sink_refer};
 
 static uint32_t tls_room(void *ctx)
 {
@@ -81,7 +81,7 @@ static bool tls_refer(void *ctx, const struct nj_slice *slice)
     return nj__conn_tls_refer(ctx, slice);
 }
 
-static const struct nj_h2_sink tls_sink = {tls_room, tls_copy, tls_refer};
+static const struct nj_byte_sink tls_sink = {tls_room, tls_copy, tls_refer};
 
 /* Lets HTTP/2 write. Returns what nj_h2_output() does. */
 static int write_h2(struct nj_conn *c)

@@ -26,16 +26,20 @@
 
 /* --- life ---------------------------------------------------------------------------------- */
 
+/* Memory of all sessions of HTTP/2: 32 KiB for each of 65,536 connections. */
+#define SESSION_BYTES_MAX ((size_t)2 << 30)
+
 static bool init_h2(struct nj_conns *cs)
 {
     struct nj_h2_limits limits = nj_h2_limits_default;
 
+    nj_alloc_init(&cs->session_memory, SESSION_BYTES_MAX);
     limits.hash_key = cs->tcp->cfg.flow_key;
     limits.window_bytes = NJ_H2_ROUTES_WINDOW_BYTES;
     limits.header_bytes_max = cs->cfg->http->header_bytes_max;
     limits.header_fields_max = cs->cfg->http->header_fields_max;
     cs->h2 = nj_h2_context_new(cs->cfg->routes ? &nj__conn_h2_route_events : &nj__conn_h2_events,
-                               &limits, cs->counters);
+                               &limits, &cs->session_memory, cs->counters);
     explicit_bzero(&limits, sizeof limits); /* it holds a key */
     return cs->h2 != NULL;
 }
@@ -135,6 +139,7 @@ void nj_conns_fini(struct nj_conns *cs)
         nj_file_server_free(cs->site);
     if (cs->h2)
         nj_h2_context_free(cs->h2);
+    nj_alloc_fini(&cs->session_memory);
     nj_pool_fini(&cs->pool);
     nj__conn_shares_fini(cs);
     nj_held_shares_fini(&cs->held_mbufs);

@@ -11,6 +11,7 @@
 #include "base/held_shares.h"
 #include "base/list.h"
 #include "base/pool.h"
+#include "base/size_class_alloc.h"
 #include "base/types.h"
 #include "conn/abuse_reason_counts.h"
 #include "conn/conn_fair_eviction.h"
@@ -96,6 +97,7 @@ struct nj_conns {
     struct nj_pool pool;        /* struct nj_conn */
     struct nj_pool active_pool; /* struct nj_conn_active: connections that have received bytes */
     uint32_t n_spoke; /* connections that have received bytes, since the start; modulo 2^32 */
+    struct nj_alloc session_memory; /* of HTTP/2 */
     struct nj_h2_context *h2;
     struct nj_conns_tls *tls;     /* NULL: no TLS */
     struct nj_conn_shares shares; /* connections per client */

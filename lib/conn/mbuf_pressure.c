@@ -163,9 +163,9 @@ static uint32_t reset_holders_of_mbufs(struct nj_conns *cs, nj_ns now)
  * h2_abuse_slow, h2_abuse_continuations, h2_abuse_unread */
 static uint32_t reset_holders_of_memory(struct nj_conns *cs, nj_ns now)
 {
-    uint32_t n = 0, n_shared = (uint32_t)(nj_h2_context_bytes_max(cs->h2) / 1024 / MEMORY_SHARED);
+    uint32_t n = 0, n_shared = (uint32_t)(cs->session_memory.bytes_max / 1024 / MEMORY_SHARED);
 
-    for (; n < MEMORY_RESET_MAX && nj_h2_context_is_short(cs->h2); n++) {
+    for (; n < MEMORY_RESET_MAX && nj_alloc_is_short(&cs->session_memory); n++) {
         struct nj_holder *h = nj_held_worst(&cs->held_memory, n_shared, HOLDERS_SCAN, 0);
         if (!h)
             break;
@@ -191,7 +191,7 @@ nj_ns nj__pressure_next_at(const struct nj_conns *cs)
 {
     bool short_of_mbufs = !nj_list_empty(&cs->held_mbufs.holders) && too_many_are_held(cs);
     bool short_of_memory =
-        !nj_list_empty(&cs->held_memory.holders) && nj_h2_context_is_short(cs->h2);
+        !nj_list_empty(&cs->held_memory.holders) && nj_alloc_is_short(&cs->session_memory);
     bool waits = !nj_list_empty(&cs->tx_waiting);
     return short_of_mbufs || short_of_memory || waits ? 0 : NJ_NEVER;
 }

@@ -32,7 +32,7 @@ static void conn_init(struct nj_h2 *h, struct nj_h2_context *core, void *user)
 
 static void h2_free(struct nj_h2 *h)
 {
-    struct nj__h2_alloc *a = &h->core->alloc;
+    struct nj_alloc *a = h->core->alloc;
 
     NJ_ASSERT(h->n_open == 0 && h->table == h->inline_table);
     nj__h2_last_block_forget(h);
@@ -40,16 +40,16 @@ static void h2_free(struct nj_h2 *h)
     nj__h2_buf_free(h, &h->partial);
     nj__hpack_decoder_free(h->hpack_decoder);
     nj__hpack_encoder_free(h->hpack_encoder);
-    nj__h2_alloc_free(a, h);
+    nj_alloc_free(a, h);
 }
 
 struct nj_h2 *nj_h2_open(struct nj_h2_context *core, void *user)
 {
-    if (core->alloc.bytes_used >= core->limits.bytes_max) {
+    if (nj_alloc_would_exceed(core->alloc, 1)) {
         nj_count(core->counters, NJ_C_h2_full);
         return NULL;
     }
-    struct nj_h2 *h = nj__h2_alloc_zero(&core->alloc, sizeof *h);
+    struct nj_h2 *h = nj_alloc_zero(core->alloc, sizeof *h);
     if (!h)
         return NULL;
     conn_init(h, core, user);

@@ -14,9 +14,11 @@
 #include <stdint.h>
 
 #include "base/body_source.h"
+#include "base/byte_sink.h"
 #include "base/header_field.h"
 #include "base/keyed_hash.h"
 #include "base/request_head.h"
+#include "base/size_class_alloc.h"
 #include "base/types.h"
 #include "telem/count.h"
 
@@ -71,43 +73,32 @@ struct nj_h2_events {
     void (*on_refusal_counted)(void *user, nj_counter why);
 };
 
-/* Destination of output. Each call accepts all bytes offered or fails. */
-struct nj_h2_sink {
-    /* Bytes that the sink accepts now. Frames are sized to fit. Only the frames queued when a
-     * connection ends are written regardless of this limit. */
-    uint32_t (*room)(void *ctx);
-    /* Append a copy of `n_bytes`. False: out of memory; the engine then ends the connection. */
-    bool (*copy)(void *ctx, const uint8_t *data, uint32_t n_bytes);
-    /* Append a reference to body bytes; the sink takes its own reference on slice->ref. */
-    bool (*refer)(void *ctx, const struct nj_slice *slice);
-};
-
 struct nj_h2_limits {
     uint32_t concurrent_streams_max; /* SETTINGS_MAX_CONCURRENT_STREAMS */
     uint32_t header_bytes_max;       /* decoded, RFC 9113 6.5.2 accounting; beyond: 431 */
     uint32_t header_fields_max;      /* cookie crumbs and trailers count; beyond: 431 */
     uint32_t glitches_max;           /* see nj_h2_input() */
-    size_t bytes_max;                /* memory of all connections; beyond: nj_h2_open() fails */
     uint32_t window_bytes;           /* receive window per connection; 0: NJ_H2_CONN_WINDOW_BYTES */
     struct nj_hash_key hash_key;     /* secret; for hash tables whose keys are chosen by peers */
 };
 
-/* Defaults: 128 streams, 32 KiB and 128 fields of header, 1000 glitches, 2 GiB. */
+/* Defaults: 128 streams, 32 KiB and 128 fields of header, 1000 glitches. */
 extern const struct nj_h2_limits nj_h2_limits_default;
 
-/* Returns NULL when out of memory. `events` and `counters` must outlive the context. `limits` are
- * copied; NULL: the defaults. */
+/* Returns NULL when out of memory. `events`, `alloc` and `counters` must outlive the context. Memory
+ * of connections comes from `alloc`. `limits` are copied; NULL: the defaults. */
 struct nj_h2_context *nj_h2_context_new(const struct nj_h2_events *events,
-                                        const struct nj_h2_limits *limits,
+                                        const struct nj_h2_limits *limits, struct nj_alloc *alloc,
                                         struct nj_counters *counters);
 /* All connections must have been closed. */
 void nj_h2_context_free(struct nj_h2_context *core);
-/* Number of open connections, and the bytes allocated for them (0 when none is open). */
+/* Number of open connections. */
 uint32_t nj_h2_context_n_conns(const struct nj_h2_context *core);
+/* Bytes of `alloc` in use, without those of the context itself. */
 size_t nj_h2_context_bytes_used(const struct nj_h2_context *core);
 
-/* A new server-side connection. `user` is passed to all callbacks. NULL: out of memory, or
- * limits.bytes_max is reached. */
+/* A new server-side connection. `user` is passed to all callbacks. NULL: out of memory, or the bound
+ * of `alloc` is reached. */
 struct nj_h2 *nj_h2_open(struct nj_h2_context *core, void *user);
 /* Prefetch the connection's state into the CPU cache, before nj_h2_input(). */
 void nj_h2_prefetch(const struct nj_h2 *h);
@@ -136,7 +127,7 @@ int nj_h2_input(struct nj_h2 *h, const uint8_t *data, size_t n_bytes);
  * errors of the peer are detected only here, so call it after each input. After an allocation
  * failure no GOAWAY is sent.
  */
-int nj_h2_output(struct nj_h2 *h, const struct nj_h2_sink *sink, void *sink_ctx);
+int nj_h2_output(struct nj_h2 *h, const struct nj_byte_sink *sink, void *sink_ctx);
 
 /* Nothing remains to be sent or received: the connection may be closed. */
 bool nj_h2_is_finished(const struct nj_h2 *h);
@@ -231,10 +222,6 @@ nj_ns nj_h2_unfinished_frame_since(struct nj_h2 *h, nj_ns now);
 /* Memory of the incomplete frame or header block, and of frames other than DATA that wait for room
  * in the sink. */
 uint32_t nj_h2_buffered_bytes(const struct nj_h2 *h);
-/* limits.bytes_max */
-size_t nj_h2_context_bytes_max(const struct nj_h2_context *core);
-/* Is more than 3/4 of limits.bytes_max in use? */
-bool nj_h2_context_is_short(const struct nj_h2_context *core);
 
 /* Kinds of abuse. */
 enum nj_h2_abuse {

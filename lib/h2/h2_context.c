@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The context shared by all HTTP/2 connections of a shard: callbacks, limits, allocator and HPACK
- * state. It also holds the fields and the head of the request being decoded (RFC 9113 8.3).
+ * The context shared by all HTTP/2 connections of a shard: callbacks, limits and HPACK state. It
+ * also holds the fields and the head of the request being decoded (RFC 9113 8.3).
  */
 #include "h2/h2_internal.h"
 
@@ -16,11 +16,10 @@ const struct nj_h2_limits nj_h2_limits_default = {
     .header_bytes_max = NJ_REQUEST_HEAD_BYTES,
     .header_fields_max = NJ_REQUEST_FIELDS_MAX,
     .glitches_max = 1000,
-    .bytes_max = (size_t)2 << 30, /* 32 KiB for each of 65,536 connections */
 };
 
 struct nj_h2_context *nj_h2_context_new(const struct nj_h2_events *events,
-                                        const struct nj_h2_limits *limits,
+                                        const struct nj_h2_limits *limits, struct nj_alloc *alloc,
                                         struct nj_counters *counters)
 {
     struct nj_h2_context *core = nj_pages_map(sizeof *core, 0); /* has a key */
@@ -29,8 +28,8 @@ struct nj_h2_context *nj_h2_context_new(const struct nj_h2_events *events,
     core->events = events;
     core->limits = limits ? *limits : nj_h2_limits_default;
     core->counters = counters;
-    nj__h2_alloc_init(&core->alloc);
-    core->hpack = nj__hpack_shared_new(&core->alloc, &core->limits.hash_key);
+    core->alloc = alloc;
+    core->hpack = nj__hpack_shared_new(core->alloc, &core->limits.hash_key);
     core->fields = calloc(core->limits.header_fields_max + 1, sizeof *core->fields);
     if (!core->hpack || !core->fields) {
         nj_h2_context_free(core);
@@ -46,7 +45,6 @@ void nj_h2_context_free(struct nj_h2_context *core)
     NJ_ASSERT(core->n_conns == 0);
     nj__hpack_shared_free(core->hpack);
     free(core->fields);
-    nj__h2_alloc_fini(&core->alloc);
     nj_pages_unmap(core, sizeof *core);
 }
 
@@ -58,17 +56,7 @@ uint32_t nj_h2_context_n_conns(const struct nj_h2_context *core)
 size_t nj_h2_context_bytes_used(const struct nj_h2_context *core)
 {
     size_t n_own = nj__hpack_shared_free_scratch(core->hpack);
-    return core->alloc.bytes_used - n_own;
-}
-
-size_t nj_h2_context_bytes_max(const struct nj_h2_context *core)
-{
-    return core->limits.bytes_max;
-}
-
-bool nj_h2_context_is_short(const struct nj_h2_context *core)
-{
-    return core->alloc.bytes_used > core->limits.bytes_max / 4 * 3;
+    return core->alloc->bytes_used - n_own;
 }
 
 uint32_t nj_h2_buffered_bytes(const struct nj_h2 *h)

@@ -4,7 +4,6 @@
  *
  *   frame.h                  wire format of frames
  *   frame_types.def          table of the types of frames
- *   size_class_alloc.c       allocator for connections and streams
  *   hpack/hpack.h            header compression
  *   priority_field.c         parser of the priority field (RFC 9218)
  *   h2_context.c             state shared by all connections of a shard
@@ -36,6 +35,7 @@
 #include "base/body_source.h"
 #include "base/header_field.h"
 #include "base/list.h"
+#include "base/size_class_alloc.h"
 #include "h2/frame.h"
 #include "h2/h2.h"
 #include "h2/hpack/hpack.h"
@@ -51,31 +51,6 @@
 #define NJ__H2_IDS_TRACKED         64u
 /* PRIORITY_UPDATEs remembered for streams that are not open yet. */
 #define NJ__H2_EARLY_PRIORITIES    2u
-
-/* ---- size_class_alloc.c ---- */
-
-#define NJ__H2_SIZE_CLASSES     18u
-#define NJ__H2_SMALL_SIZE_STEPS 65u /* lookup by 16 bytes, up to 1024 */
-
-struct nj__h2_alloc {
-    void *free_head[NJ__H2_SIZE_CLASSES];
-    uint8_t *bump[NJ__H2_SIZE_CLASSES],
-        *bump_end[NJ__H2_SIZE_CLASSES]; /* part of a run not yet cut */
-    uint8_t *slabs; /* list linked through the first word; runs are cut from the first slab */
-    size_t slab_used;
-    size_t bytes_used;
-    uint64_t fail_countdown; /* for tests: the n-th allocation from now fails; 0: none */
-    uint8_t small_class[NJ__H2_SMALL_SIZE_STEPS];
-};
-
-void nj__h2_alloc_init(struct nj__h2_alloc *a);
-/* Every block must have been freed. */
-void nj__h2_alloc_fini(struct nj__h2_alloc *a);
-/* As malloc, realloc and free of C; blocks are aligned to 16 bytes. */
-void *nj__h2_alloc(struct nj__h2_alloc *a, size_t n_bytes);
-void *nj__h2_alloc_zero(struct nj__h2_alloc *a, size_t n_bytes);
-void *nj__h2_alloc_resize(struct nj__h2_alloc *a, void *p, size_t n_bytes);
-void nj__h2_alloc_free(struct nj__h2_alloc *a, void *p);
 
 /* ---- priority_field.c ---- */
 
@@ -131,7 +106,7 @@ struct nj_h2_context {
     struct nj__h2_head head; /* of the last request */
     uint32_t n_conns;
     struct nj_h2_limits limits;
-    struct nj__h2_alloc alloc;
+    struct nj_alloc *alloc; /* the caller's */
 };
 
 /* ---- a connection ---- */
@@ -236,7 +211,7 @@ struct nj_h2 {
     uint8_t last_charged;    /* type of the last frame that added a permanent glitch */
     bool headers_refundable; /* a later HEADERS frame added a glitch that a valid request returns */
     /* Valid during nj_h2_output(). */
-    const struct nj_h2_sink *sink;
+    const struct nj_byte_sink *sink;
     void *sink_ctx;
 
     uint32_t window;           /* our receive window of the connection */

@@ -24,13 +24,13 @@ static bool grow(struct nj_h2 *h, struct nj__h2_buf *b, uint32_t n_bytes)
     uint32_t need = b->n + n_bytes, twice = 2 * b->room;
     uint32_t room = need > twice ? need : twice;
 
-    if (b == &h->partial && h->core->alloc.bytes_used + room > h->core->limits.bytes_max) {
+    if (b == &h->partial && nj_alloc_would_exceed(h->core->alloc, room)) {
         nj__h2_out_of_memory(h); /* incomplete frames count against the memory limit, too */
         return false;
     }
     if (room < NJ__H2_OUTBOX_BYTES_FIRST && b == &h->out)
         room = NJ__H2_OUTBOX_BYTES_FIRST;
-    uint8_t *p = nj__h2_alloc_resize(&h->core->alloc, b->p, room);
+    uint8_t *p = nj_alloc_resize(h->core->alloc, b->p, room);
     if (!p) {
         nj__h2_out_of_memory(h);
         return false;
@@ -48,7 +48,7 @@ bool nj__h2_buf_reserve(struct nj_h2 *h, struct nj__h2_buf *b, uint32_t n_bytes)
 void nj__h2_buf_free(struct nj_h2 *h, struct nj__h2_buf *b)
 {
     if (b->p)
-        nj__h2_alloc_free(&h->core->alloc, b->p);
+        nj_alloc_free(h->core->alloc, b->p);
     *b = (struct nj__h2_buf){0};
 }
 

@@ -201,7 +201,7 @@ static void write_out(struct nj_h2 *h)
         flush(h, UINT32_MAX);
 }
 
-int nj_h2_output(struct nj_h2 *h, const struct nj_h2_sink *sink, void *sink_ctx)
+int nj_h2_output(struct nj_h2 *h, const struct nj_byte_sink *sink, void *sink_ctx)
 {
     NJ_ASSERT(!h->busy);
     h->busy = true;

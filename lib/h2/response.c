@@ -111,13 +111,13 @@ static char *copy_str(char *at, struct nj_str *to, struct nj_str from)
     return at + from.n_bytes;
 }
 
-static struct nj__h2_trailers *trailers_new(struct nj__h2_alloc *a, const struct nj_field *fields,
+static struct nj__h2_trailers *trailers_new(struct nj_alloc *a, const struct nj_field *fields,
                                             size_t n_fields)
 {
     size_t n_bytes = sizeof(struct nj__h2_trailers) + n_fields * sizeof *fields;
     for (size_t i = 0; i < n_fields; i++)
         n_bytes += (size_t)fields[i].name.n_bytes + fields[i].value.n_bytes;
-    struct nj__h2_trailers *t = nj__h2_alloc(a, n_bytes);
+    struct nj__h2_trailers *t = nj_alloc_take(a, n_bytes);
     if (!t)
         return NULL;
     t->n_fields = n_fields;
@@ -136,7 +136,7 @@ int nj_h2_set_trailers(struct nj_h2_stream *st, const struct nj_field *fields, s
     NJ_ASSERT(!st->trailers && n_fields <= NJ__H2_RESPONSE_FIELDS_MAX);
     if (h->end || st->end_queued)
         return -1;
-    st->trailers = trailers_new(&h->core->alloc, fields, n_fields);
+    st->trailers = trailers_new(h->core->alloc, fields, n_fields);
     if (!st->trailers)
         nj__h2_out_of_memory(h);
     return st->trailers ? 0 : -1;

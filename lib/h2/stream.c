@@ -10,7 +10,7 @@
 
 struct nj_h2_stream *nj__h2_stream_new(struct nj_h2 *h, uint32_t id)
 {
-    struct nj_h2_stream *st = nj__h2_alloc_zero(&h->core->alloc, sizeof *st);
+    struct nj_h2_stream *st = nj_alloc_zero(h->core->alloc, sizeof *st);
 
     if (!st) {
         nj__h2_out_of_memory(h);
@@ -20,7 +20,7 @@ struct nj_h2_stream *nj__h2_stream_new(struct nj_h2 *h, uint32_t id)
     st->id = (int32_t)id;
     st->window = h->initial_window;
     if (!nj__h2_table_put(h, st)) {
-        nj__h2_alloc_free(&h->core->alloc, st);
+        nj_alloc_free(h->core->alloc, st);
         nj__h2_out_of_memory(h);
         return NULL;
     }
@@ -71,8 +71,8 @@ void nj__h2_stream_destroy(struct nj_h2_stream *st)
     }
     nj__h2_table_remove(h, st);
     if (nj_unlikely(st->trailers != NULL))
-        nj__h2_alloc_free(&h->core->alloc, st->trailers);
-    nj__h2_alloc_free(&h->core->alloc, st);
+        nj_alloc_free(h->core->alloc, st->trailers);
+    nj_alloc_free(h->core->alloc, st);
 }
 
 /* ---- resets ---- */

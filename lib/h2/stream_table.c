@@ -36,7 +36,7 @@ static bool grow(struct nj_h2 *h)
 {
     uint32_t n_had = h->table_mask + 1, n = n_had * TABLE_GROWTH_FACTOR;
     struct nj_h2_stream **had = h->table;
-    struct nj_h2_stream **table = nj__h2_alloc_zero(&h->core->alloc, n * sizeof *table);
+    struct nj_h2_stream **table = nj_alloc_zero(h->core->alloc, n * sizeof *table);
 
     if (!table)
         return false;
@@ -49,7 +49,7 @@ static bool grow(struct nj_h2 *h)
         }
     }
     if (had != h->inline_table)
-        nj__h2_alloc_free(&h->core->alloc, had);
+        nj_alloc_free(h->core->alloc, had);
     return true;
 }
 
@@ -85,7 +85,7 @@ void nj__h2_table_remove(struct nj_h2 *h, struct nj_h2_stream *st)
     *at = st->hash_next;
     if (--h->n_open > 0 || h->table == h->inline_table)
         return;
-    nj__h2_alloc_free(&h->core->alloc, h->table);
+    nj_alloc_free(h->core->alloc, h->table);
     h->table = h->inline_table;
     h->table_mask = NJ_ARRAY_LEN(h->inline_table) - 1;
     for (size_t i = 0; i < NJ_ARRAY_LEN(h->inline_table); i++)

@@ -34,7 +34,7 @@ struct request {
     uint32_t next_nightjar, next_nghttp2;
 };
 
-static struct nj__h2_alloc alloc;
+static struct nj_alloc alloc;
 static struct nj__hpack_shared *shared;
 static struct request h2load, browser;
 static struct nj__hpack_encoder *encoder;
@@ -194,7 +194,7 @@ static bool prepare(void)
 {
     static const struct nj_hash_key hpack_key = {{3, 1, 4}};
 
-    nj__h2_alloc_init(&alloc);
+    nj_alloc_init(&alloc, SIZE_MAX);
     shared = nj__hpack_shared_new(&alloc, &hpack_key);
     if (!shared || !make_request(&h2load, h2load_fields, NJ_ARRAY_LEN(h2load_fields)) ||
         !make_request(&browser, browser_fields, NJ_ARRAY_LEN(browser_fields)))
@@ -213,7 +213,7 @@ static void finish(void)
     nj__hpack_decoder_free(browser.decoder);
     nj__hpack_encoder_free(encoder);
     nj__hpack_shared_free(shared);
-    nj__h2_alloc_fini(&alloc);
+    nj_alloc_fini(&alloc);
     nghttp2_hd_inflate_del(h2load.inflater);
     nghttp2_hd_inflate_del(browser.inflater);
     nghttp2_hd_deflate_del(deflater);

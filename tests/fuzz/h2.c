@@ -221,7 +221,7 @@ static bool sink_refer(void *ctx, const struct nj_slice *s)
     return sink_take(ctx, s->data, s->n_bytes);
 }
 
-static const struct nj_h2_sink sink = {sink_room, sink_copy, sink_refer};
+static const struct nj_byte_sink sink = {sink_room, sink_copy, sink_refer};
 
 static void wake(struct peer_stream *q)
 {
@@ -253,11 +253,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
     uint32_t chunk = data[0] ? data[0] : 4096, flags = data[3];
     f.room = f.room_max;
     f.flags = flags;
-    struct nj_h2_context *core = nj_h2_context_new(flags & READ ? &reader_events : &events,
-                                                   &nj_h2_limits_default, &f.counters);
+    struct nj_alloc alloc;
+    nj_alloc_init(&alloc, SIZE_MAX);
+    struct nj_h2_context *core = nj_h2_context_new(
+        flags & READ ? &reader_events : &events, &nj_h2_limits_default, &alloc, &f.counters);
     struct nj_h2 *h = nj_h2_open(core, &f);
     if (flags & FAIL)
-        core->alloc.fail_countdown = 1u + data[2];
+        alloc.fail_countdown = 1u + data[2];
     int rv = 0;
     if (flags & PREFACE)
         rv = nj_h2_input(h, (const uint8_t *)NGHTTP2_CLIENT_MAGIC, NGHTTP2_CLIENT_MAGIC_LEN);
@@ -273,5 +275,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
     NJ_CHECK(f.n_streams == 0 && f.n_bodies == 0 && f.n_held == 0);
     NJ_CHECK(nj_h2_context_bytes_used(core) == 0);
     nj_h2_context_free(core);
+    nj_alloc_fini(&alloc);
     return 0;
 }

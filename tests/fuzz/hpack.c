@@ -35,11 +35,11 @@ static void blocks(struct both *b, const uint8_t *data, size_t n_bytes)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 {
-    struct nj__h2_alloc alloc;
+    struct nj_alloc alloc;
     static struct both b[2];
     if (n_bytes < 1 || n_bytes > 60000) /* nghttp2 accepts strings of 64 KiB at most */
         return 0;
-    nj__h2_alloc_init(&alloc);
+    nj_alloc_init(&alloc, SIZE_MAX);
     struct nj__hpack_shared *shared = nj__hpack_shared_new(&alloc, &hpack_key);
     size_t n_shared = alloc.bytes_used;
     NJ_CHECK(both_init(&b[0], shared));
@@ -51,6 +51,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
     NJ_CHECK(nj__hpack_shared_free_scratch(shared) == n_shared && alloc.bytes_used == n_shared);
     nj__hpack_shared_free(shared);
     NJ_CHECK(alloc.bytes_used == 0);
-    nj__h2_alloc_fini(&alloc);
+    nj_alloc_fini(&alloc);
     return 0;
 }

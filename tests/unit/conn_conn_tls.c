@@ -647,7 +647,7 @@ Test(conn_conn_tls, no_memory_for_a_session, .init = begin)
 {
     uint8_t hello[128];
 
-    t->r->s->conns.h2->limits.bytes_max = 0;
+    t->r->s->conns.session_memory.bytes_max = 0;
     tls_peer_pump(t, c, 1400);
     tls_peer_write(c, hello, rig_h2_hello(hello));
     tls_peer_pump(t, c, 1400);

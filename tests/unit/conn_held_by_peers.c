@@ -263,7 +263,7 @@ static void attack(const struct row *row)
     t->clear = !is_of_tls(what);
     tls_rig_start(t);
     if (is_of_heads(what))
-        t->r->s->conns.h2->limits.bytes_max = HEADS_MEMORY_MAX;
+        t->r->s->conns.session_memory.bytes_max = HEADS_MEMORY_MAX;
     connect_attackers(row, n);
     for (uint32_t round = 0; round < SEGMENTS; round++) {
         for (uint32_t i = 0; i < n; i++) {
@@ -374,7 +374,7 @@ static void use_up_memory(uint32_t n, uint32_t block_bytes, uint32_t bytes_max)
     struct rig_peer **p = calloc(n, sizeof *p);
     uint32_t n_gone = 0;
 
-    r->s->conns.h2->limits.bytes_max = bytes_max;
+    r->s->conns.session_memory.bytes_max = bytes_max;
     struct rig_peer *innocent = connect_innocent(r);
     for (uint32_t i = 0; i < n; i++) {
         p[i] = rig_connect_h2(r, (uint16_t)(1000 + i));
@@ -425,9 +425,9 @@ Test(conn_held_by_peers, no_wait_while_memory_is_short)
 
     begin_header_block(r, p, 9 * 1024);
     cr_expect_gt(nj_shard_next_at(r->s), 0);
-    r->s->conns.h2->limits.bytes_max = 128 * 1024; /* the peer has less than its share */
-    while (!nj_h2_context_is_short(r->s->conns.h2))
-        r->s->conns.h2->limits.bytes_max -= 1024;
+    r->s->conns.session_memory.bytes_max = 128 * 1024; /* the peer has less than its share */
+    while (!nj_alloc_is_short(&r->s->conns.session_memory))
+        r->s->conns.session_memory.bytes_max -= 1024;
     cr_expect_eq(nj_shard_next_at(r->s), 0);
     rig_free(r);
 }

@@ -451,15 +451,16 @@ Test(h2_conn, allocation_fails)
     unsigned n_failed = 0;
     for (uint64_t n = 1; n < 400; n++) {
         struct rig *r = calloc(1, sizeof *r);
-        r->core = nj_h2_context_new(&rig_events, NULL, &r->counters);
-        r->core->alloc.fail_countdown = n;
+        nj_alloc_init(&r->alloc, SIZE_MAX);
+        r->core = nj_h2_context_new(&rig_events, NULL, &r->alloc, &r->counters);
+        r->alloc.fail_countdown = n;
         r->h = nj_h2_open(r->core, r);
         if (r->h) {
             int rv = small_scenario(r);
             cr_expect(rv == 0 || nj_h2_is_finished(r->h), "%u", (unsigned)n);
             n_failed += rv != 0;
         }
-        bool over = r->core->alloc.fail_countdown > 0;
+        bool over = r->alloc.fail_countdown > 0;
         rig_free(r);
         if (over)
             break;

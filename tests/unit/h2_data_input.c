@@ -569,8 +569,9 @@ Test(h2_data_input, allocation_fails)
     bool over = false;
     for (uint64_t n = 1; !over; n++) {
         struct rig *r = calloc(1, sizeof *r);
-        r->core = nj_h2_context_new(&rig_reader_events, &nj_h2_limits_default, &r->counters);
-        r->core->alloc.fail_countdown = n;
+        nj_alloc_init(&r->alloc, SIZE_MAX);
+        r->core = nj_h2_context_new(&rig_reader_events, &nj_h2_limits_default, &r->alloc, &r->counters);
+        r->alloc.fail_countdown = n;
         r->h = nj_h2_open(r->core, r);
         int rv = -1;
         if (r->h) {
@@ -578,7 +579,7 @@ Test(h2_data_input, allocation_fails)
             cr_expect(rv == 0 || nj_h2_is_finished(r->h), "%u", (unsigned)n);
             n_failed += rv != 0;
         }
-        over = r->core->alloc.fail_countdown > 0;
+        over = r->alloc.fail_countdown > 0;
         cr_expect(!over || rv == 0, "%u", (unsigned)n);
         rig_free(r);
         cr_assert_lt(n, 400, "the scenario allocates more than expected");

@@ -19,8 +19,8 @@ static uint32_t set_of(const struct nj__hpack_shared *of, const char *value)
 Test(h2_field_cache, the_key_decides_the_set)
 {
     static const struct nj_hash_key key = {{3, 1, 4}}, other_key = {{2, 7, 1}};
-    struct nj__h2_alloc alloc;
-    nj__h2_alloc_init(&alloc);
+    struct nj_alloc alloc;
+    nj_alloc_init(&alloc, SIZE_MAX);
     struct nj__hpack_shared *shared = nj__hpack_shared_new(&alloc, &key);
     struct nj__hpack_shared *other = nj__hpack_shared_new(&alloc, &other_key);
     char value[128] = "";
@@ -46,5 +46,5 @@ Test(h2_field_cache, the_key_decides_the_set)
     }
     nj__hpack_shared_free(shared);
     nj__hpack_shared_free(other);
-    nj__h2_alloc_fini(&alloc);
+    nj_alloc_fini(&alloc);
 }

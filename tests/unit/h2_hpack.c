@@ -7,14 +7,14 @@
 #include "base/compiler.h"
 #include "support/hpack_both.h"
 
-static struct nj__h2_alloc alloc;
+static struct nj_alloc alloc;
 static struct nj__hpack_shared *shared;
 static struct nj__hpack_decoder *in;
 static struct nj__hpack_encoder *out;
 
 static void begin(void)
 {
-    nj__h2_alloc_init(&alloc);
+    nj_alloc_init(&alloc, SIZE_MAX);
     shared = nj__hpack_shared_new(&alloc, &hpack_key);
     in = nj__hpack_decoder_new(shared);
     out = nj__hpack_encoder_new(shared);
@@ -28,7 +28,7 @@ static void end(void)
     cr_assert_eq(nj__hpack_shared_free_scratch(shared), alloc.bytes_used);
     nj__hpack_shared_free(shared);
     cr_assert_eq(alloc.bytes_used, 0);
-    nj__h2_alloc_fini(&alloc);
+    nj_alloc_fini(&alloc);
 }
 
 TestSuite(h2_hpack, .init = begin, .fini = end);

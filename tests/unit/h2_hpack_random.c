@@ -22,7 +22,7 @@ struct conn {
 
 struct life {
     struct nj_prng r;
-    struct nj__h2_alloc alloc;
+    struct nj_alloc alloc;
     struct nj__hpack_shared *shared;
     struct conn conns[CONNS];
     struct nj_field fields[FIELDS];
@@ -327,7 +327,7 @@ static void live(uint64_t seed)
     struct life *l = calloc(1, sizeof *l);
     nj_prng_init(&l->r, seed);
     l->seed = seed;
-    nj__h2_alloc_init(&l->alloc);
+    nj_alloc_init(&l->alloc, SIZE_MAX);
     l->shared = nj__hpack_shared_new(&l->alloc, &hpack_key);
     for (uint32_t i = 0; i < CONNS; i++) {
         conn_in_begin(&l->conns[i], l->shared);
@@ -346,7 +346,7 @@ static void live(uint64_t seed)
     cr_expect_eq(nj__hpack_shared_free_scratch(l->shared), l->alloc.bytes_used);
     nj__hpack_shared_free(l->shared);
     cr_expect_eq(l->alloc.bytes_used, 0);
-    nj__h2_alloc_fini(&l->alloc);
+    nj_alloc_fini(&l->alloc);
     free(l);
 }
 

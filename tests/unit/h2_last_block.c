@@ -12,6 +12,7 @@
 #include "telem/counters.h"
 
 static struct nj_counters counters;
+static struct nj_alloc alloc;
 static struct nj_h2_context *core;
 static struct nj_h2 *one, *other;
 static char shown[1024]; /* the last request; empty: none since */
@@ -63,7 +64,7 @@ static bool sink_refer(void *ctx, const struct nj_slice *slice)
 
 static int input(struct nj_h2 *h, const uint8_t *data, size_t n)
 {
-    static const struct nj_h2_sink sink = {sink_room, sink_copy, sink_refer};
+    static const struct nj_byte_sink sink = {sink_room, sink_copy, sink_refer};
     uint8_t *copy = malloc(n); /* a sanitizer reports accesses after the free */
     memcpy(copy, data, n);
     int rv = nj_h2_input(h, copy, n);
@@ -83,7 +84,8 @@ static struct nj_h2 *open_one(void)
 
 static void begin(void)
 {
-    core = nj_h2_context_new(&events, &nj_h2_limits_default, &counters);
+    nj_alloc_init(&alloc, SIZE_MAX);
+    core = nj_h2_context_new(&events, &nj_h2_limits_default, &alloc, &counters);
     cr_assert(core);
     one = open_one();
     other = open_one();
@@ -95,6 +97,7 @@ static void end(void)
     nj_h2_close(other);
     cr_expect_null(core->last_block.h);
     nj_h2_context_free(core);
+    nj_alloc_fini(&alloc);
 }
 
 TestSuite(h2_last_block, .init = begin, .fini = end);

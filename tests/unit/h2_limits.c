@@ -568,13 +568,13 @@ Test(h2_limits, blocks_under_way_have_the_limit_of_memory)
 {
     static const uint8_t part[16384];
     struct rig *r = open_raw(NULL);
-    r->core->limits.bytes_max = r->core->alloc.bytes_used + 40000;
+    r->alloc.bytes_max = r->core->alloc->bytes_used + 40000;
     frame(NGHTTP2_HEADERS, NGHTTP2_FLAG_END_STREAM, 1, part, sizeof part);
     cr_expect_eq(input(r), 0);
     frame(NGHTTP2_CONTINUATION, 0, 1, part, sizeof part);
     frame(NGHTTP2_CONTINUATION, 0, 1, part, sizeof part);
     cr_expect_eq(input(r), -1);
-    cr_expect_lt(r->core->alloc.bytes_used, r->core->limits.bytes_max);
+    cr_expect_lt(r->alloc.bytes_used, r->core->alloc->bytes_max);
     rig_free(r);
 }
 

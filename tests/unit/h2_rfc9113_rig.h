@@ -140,6 +140,7 @@ struct rfc {
     uint64_t answer_bytes; /* of a response */
 
     struct nj_counters counters;
+    struct nj_alloc alloc;
     struct nj_h2_context *core;
     struct nj_h2 *h;
     uint8_t *in, *out;
@@ -354,7 +355,7 @@ static inline bool rfc_refer(void *ctx, const struct nj_slice *slice)
     return rfc_copy(ctx, slice->data, slice->n_bytes);
 }
 
-static const struct nj_h2_sink rfc_sink = {rfc_room, rfc_copy, rfc_refer};
+static const struct nj_byte_sink rfc_sink = {rfc_room, rfc_copy, rfc_refer};
 
 static inline void rfc_take_output(struct rfc *c)
 {
@@ -368,8 +369,9 @@ static inline void rfc_open(struct rfc *c)
 {
     if (c->h)
         return;
-    c->core =
-        nj_h2_context_new(c->no_reader ? &rfc_no_reader : &rfc_reader, &c->limits, &c->counters);
+    nj_alloc_init(&c->alloc, SIZE_MAX);
+    c->core = nj_h2_context_new(c->no_reader ? &rfc_no_reader : &rfc_reader, &c->limits, &c->alloc,
+                                &c->counters);
     cr_assert(c->core);
     c->h = nj_h2_open(c->core, c);
     cr_assert(c->h);
@@ -530,6 +532,7 @@ static inline char *rfc_free(struct rfc *c)
     RFC_CHECK(c, nj_h2_context_n_conns(c->core) == 0 && nj_h2_context_bytes_used(c->core) == 0,
               "memory");
     nj_h2_context_free(c->core);
+    nj_alloc_fini(&c->alloc);
     nghttp2_hd_inflate_del(c->inflater);
     rfc_note(c, "");
     char *log = c->log;

@@ -70,6 +70,7 @@ struct rig_reply { /* client side */
 
 struct rig {
     struct nj_counters counters;
+    struct nj_alloc alloc;
     struct nj_h2_context *core;
     struct nj_h2 *h;
     struct nj_prng prng;
@@ -365,7 +366,7 @@ static inline bool rig_refer(void *ctx, const struct nj_slice *s)
     return rig_put(ctx, *s);
 }
 
-static const struct nj_h2_sink rig_sink = {rig_room, rig_copy, rig_refer};
+static const struct nj_byte_sink rig_sink = {rig_room, rig_copy, rig_refer};
 
 /* Hand everything queued to the client, or drop it. */
 static inline void rig_drain(struct rig *r, bool deliver)
@@ -542,7 +543,8 @@ static inline struct rig *rig_new_with(const struct nj_h2_limits *limits,
 {
     struct rig *r = calloc(1, sizeof *r);
     nj_prng_init(&r->prng, 42);
-    r->core = nj_h2_context_new(events, limits, &r->counters);
+    nj_alloc_init(&r->alloc, SIZE_MAX);
+    r->core = nj_h2_context_new(events, limits, &r->alloc, &r->counters);
     cr_assert(r->core);
     r->h = nj_h2_open(r->core, r);
     cr_assert(r->h);
@@ -569,6 +571,7 @@ static inline void rig_free(struct rig *r)
     cr_expect_eq(nj_h2_context_n_conns(r->core), 0);
     cr_expect_eq(nj_h2_context_bytes_used(r->core), 0);
     nj_h2_context_free(r->core);
+    nj_alloc_fini(&r->alloc);
     free(r);
 }
 

@@ -20,7 +20,7 @@ enum {
 
 struct nj__hpack_decoder *nj__hpack_decoder_new(struct nj__hpack_shared *shared)
 {
-    struct nj__hpack_decoder *in = nj__h2_alloc_zero(shared->alloc, sizeof *in);
+    struct nj__hpack_decoder *in = nj_alloc_zero(shared->alloc, sizeof *in);
     if (!in)
         return NULL;
     in->shared = shared;
@@ -32,8 +32,8 @@ void nj__hpack_decoder_free(struct nj__hpack_decoder *in)
 {
     if (!in)
         return;
-    nj__h2_alloc_free(in->shared->alloc, in->store);
-    nj__h2_alloc_free(in->shared->alloc, in);
+    nj_alloc_free(in->shared->alloc, in->store);
+    nj_alloc_free(in->shared->alloc, in);
 }
 
 void nj__hpack_decode_begin(struct nj__hpack_decoder *in, const uint8_t *data, size_t n_bytes)
@@ -208,7 +208,7 @@ static __attribute__((noinline)) bool update(struct nj__hpack_decoder *in)
     in->limit = (uint16_t)limit;
     nj__hpack_evict(in, limit);
     if (limit == 0) { /* no decoded string refers to the store yet */
-        nj__h2_alloc_free(in->shared->alloc, in->store);
+        nj_alloc_free(in->shared->alloc, in->store);
         in->store = NULL;
         in->first = in->next = 0;
     }

@@ -42,7 +42,7 @@ static struct nj__hpack_store *store_new(struct nj__hpack_decoder *in, uint32_t 
     size_t i = 0;
     while (n_wanted > totals[i] / 4u * 3)
         i++;
-    struct nj__hpack_store *s = nj__h2_alloc(in->shared->alloc, totals[i]);
+    struct nj__hpack_store *s = nj_alloc_take(in->shared->alloc, totals[i]);
     if (s)
         s->n_total = totals[i];
     return s;
@@ -75,7 +75,7 @@ static void store_release(struct nj__hpack_decoder *in)
         old->next = in->shared->retired;
         in->shared->retired = old;
     } else {
-        nj__h2_alloc_free(in->shared->alloc, old);
+        nj_alloc_free(in->shared->alloc, old);
     }
     in->strings_in_use = false;
 }

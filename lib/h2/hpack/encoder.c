@@ -15,7 +15,7 @@
 
 struct nj__hpack_encoder *nj__hpack_encoder_new(struct nj__hpack_shared *shared)
 {
-    struct nj__hpack_encoder *out = nj__h2_alloc_zero(shared->alloc, sizeof *out);
+    struct nj__hpack_encoder *out = nj_alloc_zero(shared->alloc, sizeof *out);
     if (!out)
         return NULL;
     out->shared = shared;
@@ -55,7 +55,7 @@ void nj__hpack_encoder_free(struct nj__hpack_encoder *out)
     if (!out)
         return;
     evict(out, 0);
-    nj__h2_alloc_free(out->shared->alloc, out);
+    nj_alloc_free(out->shared->alloc, out);
 }
 
 /* Release the previous date, which is never sent again, so its cache entry can be reused. */

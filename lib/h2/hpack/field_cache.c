@@ -57,10 +57,10 @@ uint32_t nj__hpack_field_cache_add(struct nj__hpack_shared *shared, uint32_t has
         return i;
     uint16_t n_encoded = encode_insert(shared, encoded, row, field);
     size_t before = shared->alloc->bytes_used;
-    uint8_t *bytes = nj__h2_alloc(shared->alloc, n_encoded + n_value + n_name);
+    uint8_t *bytes = nj_alloc_take(shared->alloc, n_encoded + n_value + n_name);
     if (!bytes)
         return NJ__HPACK_NOT_CACHED;
-    nj__h2_alloc_free(shared->alloc, shared->cached[i].bytes);
+    nj_alloc_free(shared->alloc, shared->cached[i].bytes);
     shared->n_bytes += shared->alloc->bytes_used - before;
     memcpy(bytes, encoded, n_encoded);
     memcpy(bytes + n_encoded, field->value.p, n_value);
@@ -81,6 +81,6 @@ void nj__hpack_field_cache_free(struct nj__hpack_shared *shared)
 {
     for (uint32_t i = 0; i < NJ__HPACK_CACHE_FIELDS; i++) {
         NJ_ASSERT(shared->cached[i].n_holders == 0);
-        nj__h2_alloc_free(shared->alloc, shared->cached[i].bytes);
+        nj_alloc_free(shared->alloc, shared->cached[i].bytes);
     }
 }

@@ -18,7 +18,7 @@
 #include "base/header_field.h"
 #include "base/keyed_hash.h"
 
-struct nj__h2_alloc;
+struct nj_alloc;
 struct nj__hpack_shared; /* one per context: see the end */
 
 #define NJ__HPACK_TABLE_BYTES 4096u /* of either dynamic table: the default of RFC 9113 6.5.2 */
@@ -105,7 +105,7 @@ size_t nj__hpack_put_cached_block(const struct nj__hpack_encoder *out, uint8_t *
 struct nj__hpack_shared;
 
 /* `key` is secret; otherwise peers could choose fields that evict each other. */
-struct nj__hpack_shared *nj__hpack_shared_new(struct nj__h2_alloc *alloc,
+struct nj__hpack_shared *nj__hpack_shared_new(struct nj_alloc *alloc,
                                               const struct nj_hash_key *key);
 /* All decoders and encoders must have been freed. */
 void nj__hpack_shared_free(struct nj__hpack_shared *shared);

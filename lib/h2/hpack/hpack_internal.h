@@ -249,7 +249,7 @@ struct nj__hpack_scratch_chunk {
 };
 
 struct nj__hpack_shared {
-    struct nj__h2_alloc *alloc;
+    struct nj_alloc *alloc;
     size_t n_bytes;                         /* of this structure and the field cache */
     uint8_t *scratch, *scratch_end;         /* free memory for decoded strings */
     struct nj__hpack_scratch_chunk *chunks; /* extensions of `own_scratch` */

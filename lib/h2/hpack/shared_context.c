@@ -14,11 +14,11 @@ static void scratch_rewind(struct nj__hpack_shared *shared)
     shared->scratch_end = shared->own_scratch + sizeof shared->own_scratch;
 }
 
-struct nj__hpack_shared *nj__hpack_shared_new(struct nj__h2_alloc *alloc,
+struct nj__hpack_shared *nj__hpack_shared_new(struct nj_alloc *alloc,
                                               const struct nj_hash_key *key)
 {
     size_t before = alloc->bytes_used;
-    struct nj__hpack_shared *shared = nj__h2_alloc_zero(alloc, sizeof *shared);
+    struct nj__hpack_shared *shared = nj_alloc_zero(alloc, sizeof *shared);
     if (!shared)
         return NULL;
     shared->alloc = alloc;
@@ -34,12 +34,12 @@ void nj__hpack_scratch_reset(struct nj__hpack_shared *shared)
 {
     while (shared->chunks) {
         struct nj__hpack_scratch_chunk *next = shared->chunks->next;
-        nj__h2_alloc_free(shared->alloc, shared->chunks);
+        nj_alloc_free(shared->alloc, shared->chunks);
         shared->chunks = next;
     }
     while (shared->retired) {
         struct nj__hpack_store *next = shared->retired->next;
-        nj__h2_alloc_free(shared->alloc, shared->retired);
+        nj_alloc_free(shared->alloc, shared->retired);
         shared->retired = next;
     }
     scratch_rewind(shared);
@@ -57,7 +57,7 @@ void nj__hpack_shared_free(struct nj__hpack_shared *shared)
         return;
     nj__hpack_scratch_reset(shared);
     nj__hpack_field_cache_free(shared);
-    nj__h2_alloc_free(shared->alloc, shared);
+    nj_alloc_free(shared->alloc, shared);
 }
 
 uint8_t *nj__hpack_scratch_reserve(struct nj__hpack_shared *shared, size_t n_max)
@@ -65,7 +65,7 @@ uint8_t *nj__hpack_scratch_reserve(struct nj__hpack_shared *shared, size_t n_max
     if (nj_likely((size_t)(shared->scratch_end - shared->scratch) >= n_max))
         return shared->scratch;
     size_t n = n_max > CHUNK_BYTES ? n_max : CHUNK_BYTES;
-    struct nj__hpack_scratch_chunk *chunk = nj__h2_alloc(shared->alloc, sizeof *chunk + n);
+    struct nj__hpack_scratch_chunk *chunk = nj_alloc_take(shared->alloc, sizeof *chunk + n);
     if (!chunk)
         return NULL;
     chunk->next = shared->chunks;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Allocator for connections and streams: segregated free lists by size class, without locks. Freed
- * blocks are reused in LIFO order and return to the system with the context, so the free lists hold
- * the peak of use.
+ * Segregated free lists by size class, without locks. Freed blocks are reused in LIFO order and
+ * return to the system with the allocator, so the free lists hold the peak of use.
  *
  * Each block is preceded by its size class. Under AddressSanitizer every block comes from malloc(),
  * which detects stale pointers.
  */
-#include "h2/h2_internal.h"
+#include "base/size_class_alloc.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +35,7 @@
 #endif
 
 /* Whole blocks with their header; the one of 448 is for connections. */
-static const uint32_t class_bytes[NJ__H2_SIZE_CLASSES] = {
+static const uint32_t class_bytes[NJ_ALLOC_CLASSES] = {
     32, 48, 64, 96, 128, 192, 256, 448, 512, 768, 1024, 1536, 2048, 3072, 4352, 6144, 8192, 16448,
 };
 
@@ -48,18 +47,19 @@ struct block {
 };
 _Static_assert(sizeof(struct block) == HEADER_BYTES, "blocks keep malloc's alignment");
 
-void nj__h2_alloc_init(struct nj__h2_alloc *a)
+void nj_alloc_init(struct nj_alloc *a, size_t bytes_max)
 {
     memset(a, 0, sizeof *a);
+    a->bytes_max = bytes_max;
     uint8_t c = 0;
-    for (uint32_t i = 0; i < NJ__H2_SMALL_SIZE_STEPS; i++) {
+    for (uint32_t i = 0; i < NJ_ALLOC_SMALL_STEPS; i++) {
         while (class_bytes[c] < i * 16)
             c++;
         a->small_class[i] = c;
     }
 }
 
-void nj__h2_alloc_fini(struct nj__h2_alloc *a)
+void nj_alloc_fini(struct nj_alloc *a)
 {
     NJ_ASSERT(a->bytes_used == 0);
     while (a->slabs) {
@@ -70,13 +70,13 @@ void nj__h2_alloc_fini(struct nj__h2_alloc *a)
 }
 
 /* The class of a whole block. */
-static uint32_t class_of(const struct nj__h2_alloc *a, size_t n_bytes)
+static uint32_t class_of(const struct nj_alloc *a, size_t n_bytes)
 {
     if (ALL_BLOCKS_DIRECT)
         return CLASS_DIRECT;
-    if (n_bytes <= (NJ__H2_SMALL_SIZE_STEPS - 1) * 16)
+    if (n_bytes <= (NJ_ALLOC_SMALL_STEPS - 1) * 16)
         return a->small_class[(n_bytes + 15) / 16];
-    for (uint32_t c = a->small_class[NJ__H2_SMALL_SIZE_STEPS - 1]; c < NJ__H2_SIZE_CLASSES; c++) {
+    for (uint32_t c = a->small_class[NJ_ALLOC_SMALL_STEPS - 1]; c < NJ_ALLOC_CLASSES; c++) {
         if (n_bytes <= class_bytes[c])
             return c;
     }
@@ -84,7 +84,7 @@ static uint32_t class_of(const struct nj__h2_alloc *a, size_t n_bytes)
 }
 
 /* A slab begins with the pointer to the previous slab. */
-static bool add_slab(struct nj__h2_alloc *a)
+static bool add_slab(struct nj_alloc *a)
 {
     uint8_t *slab = nj_pages_map(SLAB_BYTES, a->slabs ? 0 : SLAB_BYTES);
     if (!slab)
@@ -96,7 +96,7 @@ static bool add_slab(struct nj__h2_alloc *a)
 }
 
 /* Add a run to a class that has no free block left. */
-static bool add_run(struct nj__h2_alloc *a, uint32_t class)
+static bool add_run(struct nj_alloc *a, uint32_t class)
 {
     uint32_t n = class_bytes[class] < RUN_BYTES / 4 ? RUN_BYTES / class_bytes[class] : 1;
     size_t n_bytes = (size_t)n * class_bytes[class];
@@ -109,7 +109,7 @@ static bool add_run(struct nj__h2_alloc *a, uint32_t class)
     return true;
 }
 
-static struct block *take_block(struct nj__h2_alloc *a, uint32_t class)
+static struct block *take_block(struct nj_alloc *a, uint32_t class)
 {
     struct block *b = a->free_head[class];
     if (nj_likely(b != NULL)) {
@@ -123,7 +123,7 @@ static struct block *take_block(struct nj__h2_alloc *a, uint32_t class)
     return b;
 }
 
-static struct block *alloc_block(struct nj__h2_alloc *a, size_t n_bytes, uint32_t *class)
+static struct block *alloc_block(struct nj_alloc *a, size_t n_bytes, uint32_t *class)
 {
     if (nj_unlikely(a->fail_countdown > 0) && --a->fail_countdown == 0)
         return NULL;
@@ -133,7 +133,7 @@ static struct block *alloc_block(struct nj__h2_alloc *a, size_t n_bytes, uint32_
     return *class == CLASS_DIRECT ? malloc(n_bytes) : take_block(a, *class);
 }
 
-void *nj__h2_alloc(struct nj__h2_alloc *a, size_t n_bytes)
+void *nj_alloc_take(struct nj_alloc *a, size_t n_bytes)
 {
     uint32_t class;
     if (n_bytes > UINT32_MAX) /* so that the sum can't wrap */
@@ -149,13 +149,13 @@ void *nj__h2_alloc(struct nj__h2_alloc *a, size_t n_bytes)
     return b + 1;
 }
 
-void *nj__h2_alloc_zero(struct nj__h2_alloc *a, size_t n_bytes)
+void *nj_alloc_zero(struct nj_alloc *a, size_t n_bytes)
 {
-    void *p = nj__h2_alloc(a, n_bytes);
+    void *p = nj_alloc_take(a, n_bytes);
     return p ? memset(p, 0, n_bytes) : NULL;
 }
 
-static void free_block(struct nj__h2_alloc *a, struct block *b)
+static void free_block(struct nj_alloc *a, struct block *b)
 {
     if (b->class == CLASS_DIRECT) {
         free(b);
@@ -165,7 +165,7 @@ static void free_block(struct nj__h2_alloc *a, struct block *b)
     a->free_head[b->class] = b;
 }
 
-void nj__h2_alloc_free(struct nj__h2_alloc *a, void *p)
+void nj_alloc_free(struct nj_alloc *a, void *p)
 {
     if (!p)
         return;
@@ -176,17 +176,17 @@ void nj__h2_alloc_free(struct nj__h2_alloc *a, void *p)
     free_block(a, b);
 }
 
-void *nj__h2_alloc_resize(struct nj__h2_alloc *a, void *p, size_t n_bytes)
+void *nj_alloc_resize(struct nj_alloc *a, void *p, size_t n_bytes)
 {
     if (!p)
-        return nj__h2_alloc(a, n_bytes);
+        return nj_alloc_take(a, n_bytes);
     size_t had = ((struct block *)p - 1)->n_bytes - HEADER_BYTES;
     if (n_bytes <= had)
         return p;
-    void *q = nj__h2_alloc(a, n_bytes);
+    void *q = nj_alloc_take(a, n_bytes);
     if (!q)
         return NULL;
     memcpy(q, p, had);
-    nj__h2_alloc_free(a, p);
+    nj_alloc_free(a, p);
     return q;
 }
