@@ -22,7 +22,7 @@ struct nj_slice {
  */
 struct nj_body {
     const struct nj_body_ops *ops;
-    void *waiter; /* set by a consumer whose peek got nothing; the owner wakes it for new bytes */
+    void *waiter; /* set by whoever passes it to a consumer; the owner wakes it for new bytes */
 };
 
 #define NJ_BODY_LEN_UNKNOWN UINT64_MAX
@@ -30,7 +30,8 @@ struct nj_body {
 struct nj_body_ops {
     /* Return the next bytes without consuming them.
      *   > 0  the number of bytes in *out, at most `n_max` (n_max > 0)
-     *     0  none yet: body->waiter is woken when there are some, or on an error
+     *     0  none yet: body->waiter is woken when there are some, or on an error; perhaps before
+     *        this returns
      *   < 0  error: the stream must be reset.
      * Not called after the last byte was consumed. */
     int (*peek)(struct nj_body *, uint32_t n_max, struct nj_slice *out);

@@ -136,6 +136,8 @@ void nj__conn_expire(struct nj_conn *c, nj_ns now);
 
 /* ---- conn_requests.c ---- */
 
+/* The body of a response has bytes again. `txn` is body->waiter. */
+void nj__conn_wake_response(void *txn);
 /* Operations that transactions need from connections. */
 extern const struct nj_txn_events nj__txn_events;
 extern const struct nj_h2_events nj__conn_h2_events;

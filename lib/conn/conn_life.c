@@ -9,12 +9,6 @@
 /* Time during which acknowledged bytes count as progress. */
 #define LINGER_PROGRESS_MAX (240 * NJ_SEC)
 
-void nj__conn_wake_stream(void *stream)
-{
-    nj__conn_mark_ready(nj_h2_user(nj_h2_stream_conn(stream)));
-    nj_h2_resume(stream);
-}
-
 struct nj_conn *nj__conn_new(struct nj_conns *cs, struct nj_tcb *tcb, nj_ns now)
 {
     struct nj_conn *c = nj_pool_take(&cs->pool);

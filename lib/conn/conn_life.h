@@ -8,8 +8,6 @@
 struct nj_conn *nj__conn_new(struct nj_conns *cs, struct nj_tcb *tcb, nj_ns now);
 /* Makes the state that a connection needs from its first byte on, if it has none. */
 struct nj_conn_active *nj__conn_active(struct nj_conn *c);
-/* A body without bytes has bytes again. `stream` is body->waiter. */
-void nj__conn_wake_stream(void *stream);
 /* Sends FIN after what is queued, and discards what the peer still sends. Open streams end. */
 void nj__conn_begin_linger(struct nj_conn *c, nj_ns now);
 /* Sends RST. The connection is freed in a later step. */

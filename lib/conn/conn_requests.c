@@ -43,6 +43,12 @@ static int trailers(void *stream, const struct nj_field *fields, size_t n_fields
     return nj_h2_set_trailers(stream, fields, n_fields);
 }
 
+static void resume(void *stream)
+{
+    mark_ready(stream);
+    nj_h2_resume(stream);
+}
+
 static void consume(void *stream, size_t n_bytes)
 {
     mark_ready(stream); /* a WINDOW_UPDATE may be due */
@@ -75,7 +81,7 @@ static void prioritize(void *stream, uint8_t urgency, bool incremental)
 
 #define FRAMING                                                                                    \
     .respond = respond, .respond_cached = respond_cached, .trailers = trailers,                    \
-    .resume = nj__conn_wake_stream, .consume = consume, .reset = reset,                            \
+    .resume = resume, .consume = consume, .reset = reset,                            \
     .send_continue = send_continue, .prioritize = prioritize
 
 static const struct nj_framing framing = {FRAMING};
@@ -106,12 +112,18 @@ static void requeue_request_first(struct nj_txn *t)
     nj_tcp_note_ready(c->conns->tcp, c->tcb, 0); /* it may have been served in this step already */
 }
 
+void nj__conn_wake_response(void *txn)
+{
+    struct nj_txn *t = txn;
+    t->framing->resume(t->stream);
+}
+
 const struct nj_txn_events nj__txn_events = {
     .abuse = abuse,
     .requeue = requeue_request_first,
     .watch_progress = nj__txn_schedule_progress_check,
     .leave_stack_queue = leave_stack_queue,
-    .wake = nj__conn_wake_stream,
+    .wake = nj__conn_wake_response,
 };
 
 /* --- events of HTTP/2 ---------------------------------------------------------------------- */

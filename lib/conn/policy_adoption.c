@@ -150,7 +150,7 @@ static const struct nj_policy *wanted_policy(const struct nj_conns *cs)
 static void wake(void *ctx, void *waiter)
 {
     (void)ctx;
-    nj__conn_wake_stream(waiter);
+    nj__conn_wake_response(waiter);
 }
 
 uint32_t nj_conns_adopt_policy_and_run_shaper(struct nj_conns *cs, nj_ns now)

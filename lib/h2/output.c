@@ -127,7 +127,6 @@ static void send_data(struct nj_h2_stream *st, uint32_t room)
     }
     /* Set before peek: the body may call nj_h2_resume() as soon as peek returned 0. */
     st->deferred = true;
-    body->waiter = st;
     int got = body->ops->peek(body, n_max, &slice);
     if (got == 0) {
         peek_empty(st);

@@ -71,7 +71,11 @@ static struct nj_body *begin_response(struct nj_txn *t, uint16_t status, struct 
 {
     t->status = status;
     t->head_sent_at = *t->set->now;
-    return body && t->admitted ? nj_paced_wrap(&t->paced, body) : body;
+    if (body && t->admitted)
+        body = nj_paced_wrap(&t->paced, body);
+    if (body)
+        body->waiter = t;
+    return body;
 }
 
 int nj_txn_respond(struct nj_txn *t, uint16_t status, const struct nj_field *fields,

@@ -127,8 +127,8 @@ struct nj_txn_events {
     void (*watch_progress)(struct nj_txn *t, nj_ns now);
     /* The transaction ends while it is queued for a stack. */
     void (*leave_stack_queue)(struct nj_txn *t);
-    /* A body that had no bytes has bytes now. `waiter` is body->waiter. */
-    void (*wake)(void *waiter);
+    /* A body that had no bytes has bytes now. `txn` is body->waiter, a struct nj_txn. */
+    void (*wake)(void *txn);
 };
 
 #define NJ_REQUESTERS 1024u /* 80 bytes each */

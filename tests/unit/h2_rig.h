@@ -189,10 +189,8 @@ static inline struct rig_body *rig_body_new(struct rig *r, uint64_t size)
 
 static inline void rig_wake(struct rig_body *t)
 {
-    struct nj_h2_stream *st = t->body.waiter;
-    t->body.waiter = NULL;
-    if (st && !t->closes)
-        nj_h2_resume(st);
+    if (t->body.waiter && !t->closes)
+        nj_h2_resume(t->body.waiter);
 }
 
 /* `n` more bytes of a body marked d. */
@@ -241,6 +239,7 @@ static inline int rig_answer(struct rig *r, struct rig_stream *q)
     if (strchr(q->path, 't') && before)
         (void)nj_h2_set_trailers(q->st, &trailer, 1);
     stamp += b->unknown;
+    b->body.waiter = q->st;
     int rv = nj_h2_respond_cacheable(q->st, 200, fields, b->unknown ? 1 : 2, stamp, &b->body);
     if (strchr(q->path, 't') && !before && rv == 0)
         rv = nj_h2_set_trailers(q->st, &trailer, 1);
