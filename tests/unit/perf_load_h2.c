@@ -21,9 +21,9 @@ struct served {
 };
 
 struct pair {
-    struct h2_plan plan;
+    struct load_plan plan;
     struct h2_conn c;
-    struct h2_out out;
+    struct load_out out;
     nghttp2_session *server;
     struct served *seen;
     uint32_t n_seen;
@@ -33,7 +33,7 @@ struct pair {
     size_t n_pad, n_big; /* padding of each frame; bytes of one large field */
     bool interim, trailers, refuse, mute;
     /* Results. */
-    uint32_t n_ended[H2_N_ENDS];
+    uint32_t n_ended[LOAD_N_ENDS];
     uint64_t n_got, n_came; /* n_got: of ended streams; n_came: on arrival */
     uint16_t last_status;
     nj_ns first_at, last_due;
@@ -140,15 +140,15 @@ static ssize_t pad(nghttp2_session *s, const nghttp2_frame *f, size_t most, void
 
 /* ---- the two ---- */
 
-static void ended(void *user, const struct h2_stream *s, enum h2_end end, nj_ns now)
+static void ended(void *user, const struct load_request *r, enum load_end end, nj_ns now)
 {
     struct pair *p = user;
 
     p->n_ended[end]++;
-    p->n_got += s->n_body;
-    p->last_status = s->status;
-    p->first_at = s->first_at;
-    p->last_due = s->due;
+    p->n_got += r->n_body;
+    p->last_status = r->status;
+    p->first_at = r->first_at;
+    p->last_due = r->due;
 }
 
 static void came(void *user, uint32_t n_bytes)
@@ -173,7 +173,7 @@ static struct pair *pair_new(const char *const *paths, uint32_t n_paths, uint32_
         p->plan.path[p->plan.n_paths].text = paths[p->plan.n_paths];
         p->plan.path[p->plan.n_paths].n_bytes = (uint32_t)strlen(paths[p->plan.n_paths]);
     }
-    cr_assert(h2_plan_make(&p->plan, "host:80", fields, 2));
+    cr_assert(h2_framing.make(&p->plan, "host:80", fields, 2));
     p->out.data = malloc(OUT_MAX);
     p->out.n_max = OUT_MAX;
     return p;
@@ -193,7 +193,7 @@ static void begin_with(struct pair *p, const nghttp2_settings_entry *settings, s
     nghttp2_session_callbacks_del(cb);
     nghttp2_submit_settings(p->server, 0, settings, n);
     nj_prng_init(&p->prng, p->seed);
-    cr_assert(h2_open(&p->c, &p->plan, p, &p->out));
+    cr_assert(h2_framing.open(&p->c.conn, &p->plan, p, &p->out));
 }
 
 /* Deliver the client's output to the server. Returns whether there was any. */
@@ -218,8 +218,8 @@ static bool to_client(struct pair *p, nj_ns now)
         uint32_t left = (uint32_t)(n - at);
         uint32_t part = p->seed ? 1 + nj_prng_below(&p->prng, left < 40 ? left : 40) : left;
         part = part < left ? part : left;
-        cr_assert(h2_input(&p->c, data + at, part, now, &p->out), "seed %" PRIu64 ": %s", p->seed,
-                  p->c.fault);
+        cr_assert(h2_framing.input(&p->c.conn, data + at, part, now, &p->out),
+                  "seed %" PRIu64 ": %s", p->seed, p->c.conn.fault);
         at += part;
     }
     return n > 0;
@@ -230,7 +230,7 @@ static void talk(struct pair *p, nj_ns now)
     bool more = true;
 
     while (more) {
-        h2_upload(&p->c, &p->out);
+        h2_framing.upload(&p->c.conn, &p->out);
         more = to_server(p);
         while (to_client(p, now))
             more = true;
@@ -239,7 +239,7 @@ static void talk(struct pair *p, nj_ns now)
 
 static void pair_free(struct pair *p)
 {
-    h2_close(&p->c, 0);
+    h2_framing.close(&p->c.conn, 0);
     nghttp2_session_del(p->server);
     free(p->seen);
     free(p->out.data);
@@ -280,12 +280,12 @@ static void ask_many(struct pair *p, uint32_t n_paths, uint32_t n)
     nj_prng_init(&order, 99);
     for (uint32_t i = 0; i < n; i++) {
         asked[i] = nj_prng_below(&order, n_paths);
-        cr_assert_gt(h2_room(&p->c), 0);
-        h2_ask(&p->c, asked[i], 5, &p->out);
+        cr_assert_gt(h2_framing.room(&p->c.conn), 0);
+        h2_framing.ask(&p->c.conn, asked[i], 5, &p->out);
         talk(p, 7);
     }
     cr_expect_eq(p->n_seen, n);
-    cr_expect_eq(p->n_ended[H2_DONE], n);
+    cr_expect_eq(p->n_ended[LOAD_DONE], n);
     for (uint32_t i = 0; i < n; i++)
         check_fields(p, i, paths[asked[i]]);
 }
@@ -303,7 +303,7 @@ Test(load_h2, a_repeated_request_takes_fifteen_octets)
     struct pair *p = pair_new(paths, 1, 4, 0);
     begin_with(p, NULL, 0);
     ask_many(p, 1, 3);
-    h2_ask(&p->c, 0, 5, &p->out);
+    h2_framing.ask(&p->c.conn, 0, 5, &p->out);
     cr_expect_eq(p->out.n_bytes, 9 + 6, "%u", p->out.n_bytes);
     pair_free(p);
 }
@@ -321,7 +321,7 @@ Test(load_h2, a_peer_without_a_table)
     ask_many(p, 3, 20);
     nghttp2_submit_settings(p->server, 0, &none, 1);
     talk(p, 8);
-    h2_ask(&p->c, 2, 5, &p->out);
+    h2_framing.ask(&p->c.conn, 2, 5, &p->out);
     talk(p, 9);
     check_fields(p, 20, paths[2]);
     pair_free(p);
@@ -329,20 +329,20 @@ Test(load_h2, a_peer_without_a_table)
 
 Test(load_h2, paths_beyond_the_table_are_written_out)
 {
-    static char text[H2_PATHS_MAX][400];
-    const char *many[H2_PATHS_MAX];
-    for (uint32_t i = 0; i < H2_PATHS_MAX; i++) {
+    static char text[LOAD_PATHS_MAX][400];
+    const char *many[LOAD_PATHS_MAX];
+    for (uint32_t i = 0; i < LOAD_PATHS_MAX; i++) {
         memset(text[i], 'a', 300);
         snprintf(text[i], 8, "/%05u", i);
         text[i][6] = '-';
         many[i] = text[i];
     }
-    struct pair *p = pair_new(many, H2_PATHS_MAX, 4, 0);
+    struct pair *p = pair_new(many, LOAD_PATHS_MAX, 4, 0);
     begin_with(p, NULL, 0);
-    for (uint32_t i = 0; i < 3 * H2_PATHS_MAX; i++) {
-        h2_ask(&p->c, i % H2_PATHS_MAX, 5, &p->out);
+    for (uint32_t i = 0; i < 3 * LOAD_PATHS_MAX; i++) {
+        h2_framing.ask(&p->c.conn, i % LOAD_PATHS_MAX, 5, &p->out);
         talk(p, 7);
-        check_fields(p, i, many[i % H2_PATHS_MAX]);
+        check_fields(p, i, many[i % LOAD_PATHS_MAX]);
     }
     pair_free(p);
 }
@@ -363,18 +363,18 @@ Test(load_h2, answers_cut_anywhere)
         begin_with(p, NULL, 0);
         talk(p, 1);
         for (uint32_t i = 0; i < 24; i++) {
-            if (h2_room(&p->c) == 0 || i % 5 == 0)
+            if (h2_framing.room(&p->c.conn) == 0 || i % 5 == 0)
                 talk(p, 7);
-            h2_ask(&p->c, i % 2, 5, &p->out);
+            h2_framing.ask(&p->c.conn, i % 2, 5, &p->out);
         }
         talk(p, 9);
-        cr_expect_eq(p->n_ended[H2_DONE], 24, "seed %" PRIu64, seed);
+        cr_expect_eq(p->n_ended[LOAD_DONE], 24, "seed %" PRIu64, seed);
         cr_expect_eq(p->n_got, 24 * p->n_body, "seed %" PRIu64, seed);
         cr_expect_eq(p->n_came, p->n_got);
         cr_expect_eq(p->last_status, seed % 3 ? 404 : 200);
         cr_expect_eq(p->first_at, 9);
         cr_expect_eq(p->last_due, 5);
-        cr_expect_eq(p->c.n_open, 0);
+        cr_expect_eq(p->c.conn.n_open, 0);
         pair_free(p);
     }
 }
@@ -388,10 +388,10 @@ Test(load_h2, windows_open_again)
         p->n_body = 1000000;
         p->n_pad = n_pad;
         begin_with(p, NULL, 0);
-        h2_ask(&p->c, 0, 5, &p->out);
-        h2_ask(&p->c, 0, 5, &p->out);
+        h2_framing.ask(&p->c.conn, 0, 5, &p->out);
+        h2_framing.ask(&p->c.conn, 0, 5, &p->out);
         talk(p, 7);
-        cr_expect_eq(p->n_ended[H2_DONE], 2, "padding %zu: %" PRIu64 " came", n_pad, p->n_got);
+        cr_expect_eq(p->n_ended[LOAD_DONE], 2, "padding %zu: %" PRIu64 " came", n_pad, p->n_got);
         cr_expect_eq(p->n_got, 2000000);
         pair_free(p);
     }
@@ -407,7 +407,7 @@ Test(load_h2, bodies_go_as_windows_allow)
         begin_with(p, &s, 1);
         talk(p, 1);
         for (uint32_t i = 0; i < 3; i++)
-            h2_ask(&p->c, 0, 5, &p->out);
+            h2_framing.ask(&p->c.conn, 0, 5, &p->out);
         talk(p, 7);
         snprintf(length, sizeof length, "content-length=%u\n", n_bytes);
         for (uint32_t i = 0; i < 3; i++) {
@@ -417,7 +417,7 @@ Test(load_h2, bodies_go_as_windows_allow)
             cr_expect(strstr(p->seen[i].fields, length));
             cr_expect(strstr(p->seen[i].fields, ":method=POST\n"));
         }
-        cr_expect_eq(p->n_ended[H2_DONE], 3);
+        cr_expect_eq(p->n_ended[LOAD_DONE], 3);
         pair_free(p);
     }
 }
@@ -435,7 +435,7 @@ Test(load_h2, the_longest_request)
         talk(p, 1);
         uint32_t longest = 0;
         for (uint32_t i = 0; i < 10; i++) {
-            h2_ask(&p->c, i % 2, 5, &p->out);
+            h2_framing.ask(&p->c.conn, i % 2, 5, &p->out);
             longest = p->out.n_bytes > longest ? p->out.n_bytes : longest;
             talk(p, 7);
         }
@@ -450,25 +450,25 @@ Test(load_h2, streams_that_are_refused_or_left)
     struct pair *p = pair_met(8);
     p->refuse = true;
     for (uint32_t i = 0; i < 3; i++)
-        h2_ask(&p->c, 0, 5, &p->out);
+        h2_framing.ask(&p->c.conn, 0, 5, &p->out);
     talk(p, 7);
-    cr_expect_eq(p->n_ended[H2_RESET], 3);
+    cr_expect_eq(p->n_ended[LOAD_RESET], 3);
     p->refuse = false;
     p->mute = true;
     for (uint32_t i = 0; i < 4; i++)
-        h2_ask(&p->c, 0, 5 + i, &p->out);
+        h2_framing.ask(&p->c.conn, 0, 5 + i, &p->out);
     talk(p, 7);
-    h2_give_up(&p->c, 7, 8, &p->out); /* two of them */
+    h2_framing.give_up(&p->c.conn, 7, 8, &p->out); /* two of them */
     talk(p, 8);
-    cr_expect_eq(p->n_ended[H2_TIMEOUT], 2);
-    cr_expect_eq(p->c.n_open, 2);
+    cr_expect_eq(p->n_ended[LOAD_TIMEOUT], 2);
+    cr_expect_eq(p->c.conn.n_open, 2);
     nghttp2_submit_goaway(p->server, 0, p->seen[5].id, 0, NULL, 0); /* not the last one */
     talk(p, 9);
-    cr_expect_eq(p->n_ended[H2_RESET], 4);
-    cr_expect(p->c.leaving);
-    cr_expect_eq(h2_room(&p->c), 0);
-    h2_close(&p->c, 9);
-    cr_expect_eq(p->n_ended[H2_LOST], 1);
+    cr_expect_eq(p->n_ended[LOAD_RESET], 4);
+    cr_expect(p->c.conn.leaving);
+    cr_expect_eq(h2_framing.room(&p->c.conn), 0);
+    h2_framing.close(&p->c.conn, 9);
+    cr_expect_eq(p->n_ended[LOAD_LOST], 1);
     pair_free(p);
 }
 
@@ -477,18 +477,18 @@ Test(load_h2, a_slow_stream_is_in_nobodys_way)
 {
     struct pair *p = pair_met(4);
     p->mute = true;
-    h2_ask(&p->c, 0, 5, &p->out);
+    h2_framing.ask(&p->c.conn, 0, 5, &p->out);
     talk(p, 2);
     p->mute = false;
     for (uint32_t i = 0; i < 100; i++) {
-        while (h2_room(&p->c) > 0)
-            h2_ask(&p->c, 0, 6, &p->out);
+        while (h2_framing.room(&p->c.conn) > 0)
+            h2_framing.ask(&p->c.conn, 0, 6, &p->out);
         talk(p, 7);
     }
-    cr_expect_eq(p->n_ended[H2_DONE], 300);
+    cr_expect_eq(p->n_ended[LOAD_DONE], 300);
     answer(p, 1);
     talk(p, 8);
-    cr_expect_eq(p->n_ended[H2_DONE], 301);
+    cr_expect_eq(p->n_ended[LOAD_DONE], 301);
     cr_expect_eq(p->last_due, 5);
     pair_free(p);
 }
@@ -499,7 +499,7 @@ Test(load_h2, the_peer_says_how_many_streams)
     struct pair *p = pair_new(paths, 1, 8, 0);
     begin_with(p, &s, 1);
     talk(p, 1);
-    cr_expect_eq(h2_room(&p->c), 3);
+    cr_expect_eq(h2_framing.room(&p->c.conn), 3);
     pair_free(p);
 }
 
@@ -543,13 +543,14 @@ Test(load_h2, a_peer_that_breaks_the_protocol)
         for (uint32_t step = 1; step <= 40; step += 39) {
             struct pair *p = pair_new(paths, 1, 4, 0);
             begin_with(p, NULL, 0);
-            h2_ask(&p->c, 0, 5, &p->out);
+            h2_framing.ask(&p->c.conn, 0, 5, &p->out);
             bool good = true;
             for (uint32_t at = 0; good && at < bad[i].n; at += step) {
                 uint32_t left = bad[i].n - at;
-                good = h2_input(&p->c, bad[i].bytes + at, left < step ? left : step, 7, &p->out);
+                good = h2_framing.input(&p->c.conn, bad[i].bytes + at, left < step ? left : step, 7,
+                                        &p->out);
             }
-            cr_expect(!good && p->c.fault, "%s, %u at a time", bad[i].what, step);
+            cr_expect(!good && p->c.conn.fault, "%s, %u at a time", bad[i].what, step);
             pair_free(p);
         }
 }
@@ -560,11 +561,11 @@ Test(load_h2, a_flood_of_pings)
     static const uint8_t settings[] = {SETTINGS_FRAME}, ping[17] = {0, 0, 8, 6};
     struct pair *p = pair_new(paths, 1, 4, 0);
     begin_with(p, NULL, 0);
-    cr_assert(h2_input(&p->c, settings, sizeof settings, 7, &p->out));
+    cr_assert(h2_framing.input(&p->c.conn, settings, sizeof settings, 7, &p->out));
     bool good = true;
     uint32_t n = 0;
     for (; good && n < 10000; n++)
-        good = h2_input(&p->c, ping, sizeof ping, 7, &p->out);
+        good = h2_framing.input(&p->c.conn, ping, sizeof ping, 7, &p->out);
     cr_expect(!good);
     cr_expect_leq(p->out.n_bytes, OUT_MAX);
     cr_expect_gt(n, 1000);

@@ -8,6 +8,7 @@
 #include <rte_lcore.h>
 
 #include "base/compiler.h"
+#include "h2.h"
 #include "tcp/mbuf_priv.h"
 #include "telem/counters.h"
 
@@ -148,7 +149,8 @@ static bool start_client(struct pair *p)
         .timeout = 10000 * NJ_SEC,
         .weights = 1,
         .weight = {1},
-        .plan = {.n_paths = 1,
+        .plan = {.framing = &h2_framing,
+                 .n_paths = 1,
                  .path = {{.text = FILE_PATH, .n_bytes = sizeof FILE_PATH - 1}},
                  .streams = p->shape->streams,
                  .is_https = p->shape->tls,
@@ -160,7 +162,8 @@ static bool start_client(struct pair *p)
     c.ops.rx = client_rx;
     c.ops.tx = client_tx;
     p->client = start(&c);
-    return p->client && h2_plan_make(&o->plan, "198.18.0.1", fields, NJ_ARRAY_LEN(fields)) &&
+    return p->client &&
+           o->plan.framing->make(&o->plan, "198.18.0.1", fields, NJ_ARRAY_LEN(fields)) &&
            crowd_init(&p->crowd, o, p->client, 0, 1);
 }
 

@@ -7,6 +7,7 @@
 #include "active.h"
 #include "base/relaxed_atomics.h"
 #include "base/compiler.h"
+#include "h2.h"
 #include "wire/ip6.h"
 
 #define OPENING_MAX 1024u /* handshakes at a time: a quarter of a server's backlog */
@@ -30,30 +31,33 @@ struct client {
     uint32_t n_kept;
     struct load_tls_conn *tls; /* NULL: cleartext, or not connected */
     bool open, closing;
-    struct h2_conn h2;
+    union {
+        struct load_conn conn; /* of c->plan.framing */
+        struct h2_conn h2;
+    };
 };
 
 /* ---- requests ---- */
 
-static void ended(void *user, const struct h2_stream *s, enum h2_end end, nj_ns now)
+static void ended(void *user, const struct load_request *r, enum load_end end, nj_ns now)
 {
     struct client *k = user;
     struct crowd *c = k->crowd;
     struct load_counts *n = &c->counts;
-    _Atomic uint64_t *const how[H2_N_ENDS] = {&n->done, &n->reset, &n->timeout, &n->lost};
+    _Atomic uint64_t *const how[LOAD_N_ENDS] = {&n->done, &n->reset, &n->timeout, &n->lost};
     _Atomic uint64_t *const class_of[] = {&n->status_1, &n->status_2, &n->status_3, &n->status_4,
                                           &n->status_5};
 
     nj_add_single_writer(&c->n_under_way, -1);
     nj_add_single_writer(how[end], 1);
-    if (end != H2_DONE)
+    if (end != LOAD_DONE)
         return;
-    if (s->status < 600)
-        nj_add_single_writer(class_of[s->status / 100 - 1], 1);
-    if (s->due < c->measure_from || s->due >= c->measure_to)
+    if (r->status < 600)
+        nj_add_single_writer(class_of[r->status / 100 - 1], 1);
+    if (r->due < c->measure_from || r->due >= c->measure_to)
         return;
-    fine_histogram_add(&c->total, now - s->due);
-    fine_histogram_add(&c->first, s->first_at - s->due);
+    fine_histogram_add(&c->total, now - r->due);
+    fine_histogram_add(&c->first, r->first_at - r->due);
 }
 
 static void came(void *user, uint32_t n_bytes)
@@ -80,7 +84,7 @@ static void ask(struct client *k, nj_ns due)
 {
     struct crowd *c = k->crowd;
 
-    h2_ask(&k->h2, choose_path(c), due, &c->out);
+    c->plan.framing->ask(&k->conn, choose_path(c), due, &c->out);
     c->budget -= c->budget != UINT64_MAX;
     nj_add_single_writer(&c->n_under_way,
                          1); /* before: a reader of the second count also sees the first */
@@ -168,7 +172,12 @@ static bool in_turn(const struct crowd *c)
 
 static bool usable(const struct client *k)
 {
-    return k->open && !k->closing && !k->h2.fault;
+    return k->open && !k->closing && !k->conn.fault;
+}
+
+static uint32_t room(const struct client *k)
+{
+    return k->crowd->plan.framing->room(&k->conn);
 }
 
 /* Sends as many requests as may be in flight, in portions that fit in `out`. */
@@ -176,7 +185,7 @@ static void ask_all(struct client *k, nj_ns now)
 {
     struct crowd *c = k->crowd;
 
-    while (asking(c) && h2_room(&k->h2) > 0 && k->n_kept == 0) {
+    while (asking(c) && room(k) > 0 && k->n_kept == 0) {
         if (c->out.n_max - c->out.n_bytes < c->plan.request_max)
             send_out(k);
         else
@@ -195,13 +204,14 @@ static void go_on(struct client *k, nj_ns now)
         uint32_t room = nj_tcp_send_room(k->tcb);
         c->out.n_max = room < OUT_PART ? room : OUT_PART;
         if (c->out.n_bytes < c->out.n_max)
-            nj_add_single_writer(&c->counts.upload_bytes, h2_upload(&k->h2, &c->out));
+            nj_add_single_writer(&c->counts.upload_bytes,
+                                 c->plan.framing->upload(&k->conn, &c->out));
         c->out.n_max = OUT_BYTES;
     }
     send_out(k);
     if (in_turn(c) && k->open)
         nj_list_del(&k->link);
-    if (in_turn(c) && usable(k) && h2_room(&k->h2) > 0)
+    if (in_turn(c) && usable(k) && room(k) > 0)
         nj_list_push_back(&c->free, &k->link);
 }
 
@@ -213,14 +223,15 @@ static void gone(struct client *k, nj_ns now)
 
     nj_add_single_writer(&c->n_open, -(int32_t)k->open);
     c->n_opening -= !k->open;
-    if (!k->h2.settled)
+    if (!k->conn.settled)
         c->retry_at = now + RETRY_AFTER;
-    if (k->h2.fault)
-        atomic_store_explicit(&c->fault, k->h2.fault, memory_order_relaxed);
+    if (k->conn.fault)
+        atomic_store_explicit(&c->fault, k->conn.fault, memory_order_relaxed);
     if (!k->closing && c->phase < LOAD_CLOSING)
-        nj_add_single_writer(
-            k->open ? k->h2.fault ? &c->counts.broken : &c->counts.closed : &c->counts.refused, 1);
-    h2_close(&k->h2, now);
+        nj_add_single_writer(k->open ? k->conn.fault ? &c->counts.broken : &c->counts.closed
+                                     : &c->counts.refused,
+                             1);
+    c->plan.framing->close(&k->conn, now);
     nj_list_del(&k->link);
     nj_list_del(&k->behind);
     free(k->kept);
@@ -233,7 +244,7 @@ static void gone(struct client *k, nj_ns now)
     nj_list_push_back(&c->opening, &k->link);
 }
 
-/* The connection can carry HTTP/2. False: there is no memory for it. */
+/* The connection can carry requests. False: there is no memory for it. */
 static bool opened(struct client *k)
 {
     struct crowd *c = k->crowd;
@@ -242,7 +253,7 @@ static bool opened(struct client *k)
     k->open = true;
     nj_add_single_writer(&c->n_open, 1);
     nj_add_single_writer(&c->counts.connected, 1);
-    if (h2_open(&k->h2, &c->plan, k, &c->out))
+    if (c->plan.framing->open(&k->conn, &c->plan, k, &c->out))
         return true;
     nj_tcp_abort(&c->shard->tcp, k->tcb, c->shard->now);
     return false;
@@ -298,7 +309,8 @@ static bool read_record(struct client *k, uint32_t n_bytes, nj_ns now)
     if (load_tls_is_established(k->tls)) {
         n = load_tls_read(k->tls, src, n_src, &data);
         nj_tcp_recv_discard(&c->shard->tcp, k->tcb, n_bytes);
-        return n >= 0 && (n == 0 || h2_input(&k->h2, data, (uint32_t)n, now, &c->out));
+        return n >= 0 &&
+               (n == 0 || c->plan.framing->input(&k->conn, data, (uint32_t)n, now, &c->out));
     }
     bool good = load_tls_handshake(k->tls, src, n_src);
     nj_tcp_recv_discard(&c->shard->tcp, k->tcb, n_bytes);
@@ -337,7 +349,7 @@ static bool read_all(struct client *k, nj_ns now)
     uint32_t n;
 
     while ((n = nj_tcp_recv_peek(k->tcb, &data)) > 0) {
-        bool good = h2_input(&k->h2, data, n, now, &c->out);
+        bool good = c->plan.framing->input(&k->conn, data, n, now, &c->out);
         nj_tcp_recv_take(&c->shard->tcp, k->tcb, n);
         if (!good) {
             drop_out(c);
@@ -353,7 +365,7 @@ static void on_events(struct nj_conns *conns, struct nj_tcb *tcb, uint8_t events
     struct client *k = tcb->user;
     bool dead = events & NJ_TCP_EV_DEAD, fin = events & NJ_TCP_EV_PEER_FIN;
 
-    if (!dead && (k->h2.fault || (events & NJ_TCP_EV_OPENED && !connected(k)) ||
+    if (!dead && (k->conn.fault || (events & NJ_TCP_EV_OPENED && !connected(k)) ||
                   ((k->open || k->tls) && !read_all(k, now))))
         return; /* it was reset: the next on_events reports its end */
     /* After both FINs, TCP closes the connection by itself. */
@@ -363,7 +375,7 @@ static void on_events(struct nj_conns *conns, struct nj_tcb *tcb, uint8_t events
         gone(k, now);
         return;
     }
-    if (fin || (k->h2.leaving && k->h2.n_open == 0) || k->crowd->phase == LOAD_CLOSING)
+    if (fin || (k->conn.leaving && k->conn.n_open == 0) || k->crowd->phase == LOAD_CLOSING)
         close_one(k, now);
     else
         go_on(k, now);
@@ -422,7 +434,7 @@ static struct client *whose_turn(struct crowd *c)
 {
     while (!nj_list_empty(&c->free)) {
         struct client *k = nj_container_of(nj_list_pop(&c->free), struct client, link);
-        if (k->n_kept == 0 && usable(k) && h2_room(&k->h2) > 0)
+        if (k->n_kept == 0 && usable(k) && room(k) > 0)
             return k; /* other connections return with their next on_events */
     }
     return NULL;
@@ -462,6 +474,14 @@ static uint32_t ask_due(struct crowd *c, nj_ns now)
     return n;
 }
 
+/* Resets a connection that can't continue without its cancelled requests. */
+static void give_up(struct client *k, nj_ns now)
+{
+    drop_out(k->crowd);
+    k->closing = true; /* by this client: the peer did not end it */
+    nj_tcp_abort(&k->crowd->shard->tcp, k->tcb, now);
+}
+
 static void sweep(struct crowd *c, nj_ns now)
 {
     uint32_t n = c->n_wanted / SWEEPS + 1;
@@ -471,10 +491,12 @@ static void sweep(struct crowd *c, nj_ns now)
     c->swept_at = now;
     for (; n > 0; n--) {
         struct client *k = &c->clients[c->sweep_next++ % c->n_wanted];
-        if (!usable(k) || k->h2.n_open == 0)
+        if (!usable(k) || k->conn.n_open == 0)
             continue;
-        h2_give_up(&k->h2, now - c->o->timeout, now, &c->out);
-        go_on(k, now);
+        if (c->plan.framing->give_up(&k->conn, now - c->o->timeout, now, &c->out))
+            go_on(k, now);
+        else
+            give_up(k, now);
     }
 }
 
@@ -577,7 +599,7 @@ bool crowd_init(struct crowd *c, const struct load_options *o, struct nj_shard *
 void crowd_fini(struct crowd *c, nj_ns now)
 {
     for (uint32_t i = 0; c->clients && i < c->n_wanted; i++) {
-        h2_close(&c->clients[i].h2, now);
+        c->plan.framing->close(&c->clients[i].conn, now);
         free(c->clients[i].kept);
         load_tls_close(c->clients[i].tls);
     }

@@ -9,7 +9,7 @@
 
 #include "base/list.h"
 #include "base/prng.h"
-#include "h2.h"
+#include "framing.h"
 #include "fine_histogram.h"
 #include "options.h"
 #include "tls.h"
@@ -50,7 +50,7 @@ struct crowd {
     const char *_Atomic fault; /* the last protocol error of the server, or NULL */
 
     const struct load_options *o;
-    struct h2_plan plan; /* its own copy, with its own callback */
+    struct load_plan plan; /* its own copy, with its own callback */
     struct nj_shard *shard;
     enum load_phase phase;
     uint32_t n_wanted;
@@ -68,7 +68,7 @@ struct crowd {
     struct nj_list free;    /* may send a request, if connections take turns */
     struct nj_list behind;  /* with bytes that TCP did not accept */
     uint32_t n_opening;
-    struct h2_out out;
+    struct load_out out;
     struct load_tls *tls; /* NULL: cleartext */
     uint8_t *sealed;      /* records of `out` */
 };

@@ -9,8 +9,9 @@
 #include "h2/h2.h"
 
 #define HEAD_BYTES     9u
-#define TABLE_BYTES    4096u /* of a peer without the setting (RFC 9113 6.5.2) */
-#define ENTRY_BYTES    32u   /* additional size of each entry (RFC 7541 4.1) */
+#define FRAME_BYTES    16384u /* of a payload: the default SETTINGS_MAX_FRAME_SIZE (RFC 9113 4.2) */
+#define TABLE_BYTES    4096u  /* of a peer without the setting (RFC 9113 6.5.2) */
+#define ENTRY_BYTES    32u    /* additional size of each entry (RFC 7541 4.1) */
 #define STATIC_ENTRIES 61u
 #define WINDOW_BYTES   65535u
 #define WINDOW_MAX     0x7fffffffu
@@ -60,7 +61,7 @@ struct block {
 /* 5.2, without Huffman. */
 static void put_text(struct block *b, const char *text, size_t n)
 {
-    if (n + 6 > H2_BLOCK_BYTES - b->n_bytes) {
+    if (n + 6 > LOAD_BLOCK_BYTES - b->n_bytes) {
         b->full = true;
         return;
     }
@@ -73,7 +74,7 @@ static void put_text(struct block *b, const char *text, size_t n)
 static void put_field(struct block *b, bool enter, uint32_t name_index, const char *name,
                       size_t n_name, const char *value, size_t n_value)
 {
-    if (b->n_bytes + 6 > H2_BLOCK_BYTES) {
+    if (b->n_bytes + 6 > LOAD_BLOCK_BYTES) {
         b->full = true;
         return;
     }
@@ -83,25 +84,25 @@ static void put_field(struct block *b, bool enter, uint32_t name_index, const ch
     put_text(b, value, n_value);
 }
 
-static void common_field(struct h2_plan *p, struct block *first, struct block *plain,
+static void common_field(struct load_plan *p, struct block *first, struct block *plain,
                          uint32_t *table, uint32_t index, const char *name, size_t n_name,
                          const char *value, size_t n_value)
 {
     put_field(first, true, index, name, n_name, value, n_value);
     put_field(plain, false, index, name, n_name, value, n_value);
     *table += (uint32_t)(n_name + n_value) + ENTRY_BYTES;
-    p->n_common++;
+    p->h2.n_common++;
 }
 
-bool h2_plan_make(struct h2_plan *p, const char *authority, const char *const *fields,
-                  uint32_t n_fields)
+static bool make(struct load_plan *p, const char *authority, const char *const *fields,
+                 uint32_t n_fields)
 {
-    struct block first = {.data = p->first}, plain = {.data = p->plain};
+    struct block first = {.data = p->h2.first}, plain = {.data = p->h2.plain};
     uint32_t table = 0;
     char digits[24];
 
-    p->method = p->upload_bytes ? 3 : 2; /* :method POST, GET */
-    p->n_common = 0;
+    p->h2.method = p->upload_bytes ? 3 : 2; /* :method POST, GET */
+    p->h2.n_common = 0;
     common_field(p, &first, &plain, &table, 1, ":authority", 10, authority, strlen(authority));
     if (p->upload_bytes) {
         int n = snprintf(digits, sizeof digits, "%llu", (unsigned long long)p->upload_bytes);
@@ -113,8 +114,8 @@ bool h2_plan_make(struct h2_plan *p, const char *authority, const char *const *f
         common_field(p, &first, &plain, &table, 0, fields[i], (size_t)(colon - fields[i]), value,
                      strlen(value));
     }
-    p->n_first = first.n_bytes;
-    p->n_plain = plain.n_bytes;
+    p->h2.n_first = first.n_bytes;
+    p->h2.n_plain = plain.n_bytes;
     p->request_max = 0;
     for (uint32_t i = 0; i < p->n_paths; i++) {
         uint32_t n = p->path[i].n_bytes + 5 + ENTRY_BYTES; /* ":path" */
@@ -130,7 +131,7 @@ bool h2_plan_make(struct h2_plan *p, const char *authority, const char *const *f
 
 /* ---- frames out ---- */
 
-static uint8_t *room(struct h2_out *out, uint32_t n)
+static uint8_t *room(struct load_out *out, uint32_t n)
 {
     if (out->n_max - out->n_bytes < n) {
         out->full = true;
@@ -151,7 +152,7 @@ static void put_head(uint8_t *f, uint32_t n, uint8_t type, uint8_t flags, uint32
     nj_put_be32(f + 5, stream);
 }
 
-static void put_frame(struct h2_out *out, uint8_t type, uint8_t flags, uint32_t stream,
+static void put_frame(struct load_out *out, uint8_t type, uint8_t flags, uint32_t stream,
                       const uint8_t *payload, uint32_t n)
 {
     uint8_t *f = room(out, HEAD_BYTES + n);
@@ -163,7 +164,7 @@ static void put_frame(struct h2_out *out, uint8_t type, uint8_t flags, uint32_t 
         memcpy(f + HEAD_BYTES, payload, n);
 }
 
-static void put_frame32(struct h2_out *out, uint8_t type, uint32_t stream, uint32_t value)
+static void put_frame32(struct load_out *out, uint8_t type, uint32_t stream, uint32_t value)
 {
     uint8_t payload[4];
 
@@ -173,16 +174,22 @@ static void put_frame32(struct h2_out *out, uint8_t type, uint32_t stream, uint3
 
 /* ---- a connection ---- */
 
-bool h2_open(struct h2_conn *c, const struct h2_plan *plan, void *user, struct h2_out *out)
+static struct h2_conn *of(struct load_conn *conn)
 {
+    return nj_container_of(conn, struct h2_conn, conn);
+}
+
+static bool open_conn(struct load_conn *conn, const struct load_plan *plan, void *user,
+                      struct load_out *out)
+{
+    struct h2_conn *c = of(conn);
     static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
     uint8_t settings[12] = {0, SET_ENABLE_PUSH, 0, 0, 0, 0, 0, SET_WINDOW};
     uint32_t n_slots = 1;
 
     while (n_slots < plan->streams)
         n_slots *= 2;
-    *c = (struct h2_conn){.plan = plan,
-                          .user = user,
+    *c = (struct h2_conn){.conn = {.plan = plan, .user = user},
                           .next_id = 1,
                           .mask = n_slots - 1,
                           .streams_max = 100, /* until its SETTINGS arrive, as nghttp2 assumes */
@@ -202,20 +209,22 @@ bool h2_open(struct h2_conn *c, const struct h2_plan *plan, void *user, struct h
     return true;
 }
 
-static void stream_over(struct h2_conn *c, struct h2_stream *s, enum h2_end end, nj_ns now)
+static void stream_over(struct h2_conn *c, struct h2_stream *s, enum load_end end, nj_ns now)
 {
-    struct h2_stream was = *s;
+    struct load_request r = s->r;
 
     s->id = 0;
-    c->n_open--;
-    c->plan->ended(c->user, &was, end, now);
+    c->conn.n_open--;
+    c->conn.plan->ended(c->conn.user, &r, end, now);
 }
 
-void h2_close(struct h2_conn *c, nj_ns now)
+static void close_conn(struct load_conn *conn, nj_ns now)
 {
+    struct h2_conn *c = of(conn);
+
     for (uint32_t i = 0; c->stream && i <= c->mask; i++)
         if (c->stream[i].id)
-            stream_over(c, &c->stream[i], H2_LOST, now);
+            stream_over(c, &c->stream[i], LOAD_LOST, now);
     if (c->inflater)
         nghttp2_hd_inflate_del(c->inflater);
     free(c->part);
@@ -235,23 +244,24 @@ static struct h2_stream *find(const struct h2_conn *c, uint32_t id)
     return id && s->id == id ? s : NULL;
 }
 
-uint32_t h2_room(const struct h2_conn *c)
+static uint32_t requests_room(const struct load_conn *conn)
 {
-    uint32_t most = c->plan->streams < c->streams_max ? c->plan->streams : c->streams_max;
+    const struct h2_conn *c = nj_container_of(conn, const struct h2_conn, conn);
+    uint32_t most = conn->plan->streams < c->streams_max ? conn->plan->streams : c->streams_max;
 
-    return c->leaving || c->n_open >= most ? 0 : most - c->n_open;
+    return conn->leaving || conn->n_open >= most ? 0 : most - conn->n_open;
 }
 
 /* The path and the other fields of requests, behind :method and :scheme. */
 static uint32_t encode(struct h2_conn *c, uint32_t path, uint8_t *out)
 {
-    const struct h2_plan *p = c->plan;
+    const struct load_plan *p = c->conn.plan;
     struct block b = {.data = out};
 
     if (c->plain && !c->plain_told)
         out[b.n_bytes++] = 0x20; /* 6.3: the table is empty from now on */
     c->plain_told |= c->plain;
-    out[b.n_bytes++] = 0x80 | p->method;
+    out[b.n_bytes++] = 0x80 | p->h2.method;
     out[b.n_bytes++] = 0x80 | (p->is_https ? 7 : 6); /* :scheme */
     if (c->known[path] && !c->plain) {
         uint32_t number = c->known[path] - 1u;
@@ -263,49 +273,49 @@ static uint32_t encode(struct h2_conn *c, uint32_t path, uint8_t *out)
             c->known[path] = (uint16_t)++c->n_inserted;
     }
     if (c->plain || !c->n_seen) {
-        uint32_t n = c->plain ? p->n_plain : p->n_first;
-        memcpy(out + b.n_bytes, c->plain ? p->plain : p->first, n);
-        c->n_inserted += c->plain ? 0 : p->n_common;
+        uint32_t n = c->plain ? p->h2.n_plain : p->h2.n_first;
+        memcpy(out + b.n_bytes, c->plain ? p->h2.plain : p->h2.first, n);
+        c->n_inserted += c->plain ? 0 : p->h2.n_common;
         b.n_bytes += n;
     } else {
-        for (uint32_t i = 0; i < p->n_common; i++)
+        for (uint32_t i = 0; i < p->h2.n_common; i++)
             b.n_bytes += put_int(out + b.n_bytes, 0x80, 7, STATIC_ENTRIES + c->n_inserted - i);
     }
     c->n_seen = 1;
     return b.n_bytes;
 }
 
-void h2_ask(struct h2_conn *c, uint32_t path, nj_ns due, struct h2_out *out)
+static void ask(struct load_conn *conn, uint32_t path, nj_ns due, struct load_out *out)
 {
-    uint8_t block[H2_BLOCK_BYTES * 2 + 64];
+    struct h2_conn *c = of(conn);
+    uint8_t block[LOAD_BLOCK_BYTES * 2 + 64];
     struct h2_stream *s;
 
     while (
         (s = slot_of(c, c->next_id))->id) /* this stream is not finished: its slot stays occupied */
         c->next_id += 2;
     *s = (struct h2_stream){.id = c->next_id,
-                            .path = (uint16_t)path,
-                            .due = due,
-                            .upload_left = c->plan->upload_bytes,
-                            .asked_all = c->plan->upload_bytes == 0,
+                            .r.due = due,
+                            .upload_left = c->conn.plan->upload_bytes,
+                            .asked_all = c->conn.plan->upload_bytes == 0,
                             .window = c->initial_window,
                             .length = UINT64_MAX};
     c->next_id += 2;
-    c->leaving |= c->next_id > STREAM_ID_MAX;
-    c->n_open++;
+    c->conn.leaving |= c->next_id > STREAM_ID_MAX;
+    c->conn.n_open++;
     put_frame(out, HEADERS, END_HEADERS | (s->asked_all ? END_STREAM : 0), s->id, block,
               encode(c, path, block));
 }
 
 /* One frame of one body; 0: the windows permit none. */
-static uint32_t upload_one(struct h2_conn *c, struct h2_stream *s, struct h2_out *out)
+static uint32_t upload_one(struct h2_conn *c, struct h2_stream *s, struct load_out *out)
 {
     int64_t n = (int64_t)s->upload_left, space = (int64_t)(out->n_max - out->n_bytes) - HEAD_BYTES;
 
     n = n < s->window ? n : s->window;
     n = n < c->window ? n : c->window;
     n = n < space ? n : space;
-    n = n < H2_FRAME_BYTES ? n : H2_FRAME_BYTES;
+    n = n < FRAME_BYTES ? n : FRAME_BYTES;
     if (n <= 0 || (space < UPLOAD_MIN && (uint64_t)n < s->upload_left))
         return 0;
     s->upload_left -= (uint64_t)n;
@@ -318,11 +328,12 @@ static uint32_t upload_one(struct h2_conn *c, struct h2_stream *s, struct h2_out
     return (uint32_t)n;
 }
 
-uint64_t h2_upload(struct h2_conn *c, struct h2_out *out)
+static uint64_t upload(struct load_conn *conn, struct load_out *out)
 {
+    struct h2_conn *c = of(conn);
     uint64_t sum = 0;
 
-    if (c->plan->upload_bytes == 0)
+    if (c->conn.plan->upload_bytes == 0)
         return 0;
     for (uint32_t n_idle = 0; n_idle <= c->mask;) {
         struct h2_stream *s = &c->stream[c->upload_next++ & c->mask];
@@ -333,38 +344,41 @@ uint64_t h2_upload(struct h2_conn *c, struct h2_out *out)
     return sum;
 }
 
-void h2_give_up(struct h2_conn *c, nj_ns due, nj_ns now, struct h2_out *out)
+static bool give_up(struct load_conn *conn, nj_ns due, nj_ns now, struct load_out *out)
 {
+    struct h2_conn *c = of(conn);
+
     for (uint32_t i = 0; i <= c->mask; i++) {
         struct h2_stream *s = &c->stream[i];
-        if (!s->id || s->due >= due)
+        if (!s->id || s->r.due >= due)
             continue;
         put_frame32(out, RST_STREAM, s->id, NJ_H2_CANCEL);
-        stream_over(c, s, H2_TIMEOUT, now);
+        stream_over(c, s, LOAD_TIMEOUT, now);
     }
+    return true;
 }
 
 /* ---- frames in ---- */
 
 static bool wrong(struct h2_conn *c, const char *what)
 {
-    c->fault = what;
+    c->conn.fault = what;
     return false;
 }
 
-static bool response_over(struct h2_conn *c, struct h2_stream *s, nj_ns now, struct h2_out *out)
+static bool response_over(struct h2_conn *c, struct h2_stream *s, nj_ns now, struct load_out *out)
 {
     /* In a 304, content-length is the length of the corresponding 200 (RFC 9110 8.6). */
-    if (s->length != UINT64_MAX && s->status != 304 && s->length != s->n_body)
+    if (s->length != UINT64_MAX && s->r.status != 304 && s->length != s->r.n_body)
         return wrong(c, "a body of another length than content-length says");
     if (!s->asked_all) /* the response ended before the request; RFC 9113 8.1 */
         put_frame32(out, RST_STREAM, s->id, NJ_H2_CANCEL);
-    stream_over(c, s, H2_DONE, now);
+    stream_over(c, s, LOAD_DONE, now);
     return true;
 }
 
 /* Received bytes are returned when they reach half of the window, so that the peer never waits. */
-static void window_back(struct h2_conn *c, struct h2_stream *s, uint32_t n, struct h2_out *out)
+static void window_back(struct h2_conn *c, struct h2_stream *s, uint32_t n, struct load_out *out)
 {
     c->n_unreported += n;
     if (c->n_unreported >= WINDOW_MAX / 2) {
@@ -374,14 +388,14 @@ static void window_back(struct h2_conn *c, struct h2_stream *s, uint32_t n, stru
     if (!s)
         return;
     s->n_unreported += n;
-    if (s->n_unreported > c->plan->window / 2) {
+    if (s->n_unreported > c->conn.plan->window / 2) {
         put_frame32(out, WINDOW_UPDATE, s->id, s->n_unreported);
         s->n_unreported = 0;
     }
 }
 
 static bool take_data(struct h2_conn *c, uint32_t id, uint32_t n, uint32_t n_pad, bool end,
-                      nj_ns now, struct h2_out *out)
+                      nj_ns now, struct load_out *out)
 {
     struct h2_stream *s = find(c, id);
 
@@ -390,10 +404,10 @@ static bool take_data(struct h2_conn *c, uint32_t id, uint32_t n, uint32_t n_pad
     window_back(c, end ? NULL : s, n, out);
     if (!s)
         return true; /* this client cancelled it */
-    if (s->status == 0)
+    if (s->r.status == 0)
         return wrong(c, "DATA before HEADERS");
-    s->n_body += n - n_pad;
-    c->plan->came(c->user, n - n_pad);
+    s->r.n_body += n - n_pad;
+    c->conn.plan->came(c->conn.user, n - n_pad);
     return !end || response_over(c, s, now, out);
 }
 
@@ -441,7 +455,7 @@ static bool take_fields(struct h2_conn *c, const uint8_t *data, size_t n, uint16
 }
 
 static bool take_headers(struct h2_conn *c, uint32_t id, bool end, const uint8_t *data, size_t n,
-                         nj_ns now, struct h2_out *out)
+                         nj_ns now, struct load_out *out)
 {
     struct h2_stream *s = find(c, id);
     uint64_t length = UINT64_MAX;
@@ -453,19 +467,19 @@ static bool take_headers(struct h2_conn *c, uint32_t id, bool end, const uint8_t
         return false;
     if (!s)
         return true;
-    if (s->status == 0 && (status < 100 || status > 999))
+    if (s->r.status == 0 && (status < 100 || status > 999))
         return wrong(c, "a response without a status");
-    if (s->status == 0 && status >= 200) {
-        s->status = status;
+    if (s->r.status == 0 && status >= 200) {
+        s->r.status = status;
         s->length = length;
-        s->first_at = now;
+        s->r.first_at = now;
     }
-    if (end && s->status == 0)
+    if (end && s->r.status == 0)
         return wrong(c, "END_STREAM with an interim response");
     return !end || response_over(c, s, now, out);
 }
 
-static bool take_settings(struct h2_conn *c, const uint8_t *p, uint32_t n, struct h2_out *out)
+static bool take_settings(struct h2_conn *c, const uint8_t *p, uint32_t n, struct load_out *out)
 {
     if (n % 6)
         return wrong(c, "SETTINGS of an odd size");
@@ -483,7 +497,7 @@ static bool take_settings(struct h2_conn *c, const uint8_t *p, uint32_t n, struc
             c->stream[i].window += (int64_t)value - c->initial_window;
         c->initial_window = value;
     }
-    c->settled = true;
+    c->conn.settled = true;
     put_frame(out, SETTINGS, ACK, 0, NULL, 0);
     return true;
 }
@@ -494,10 +508,10 @@ static bool take_goaway(struct h2_conn *c, const uint8_t *p, uint32_t n, nj_ns n
     if (n < 8)
         return wrong(c, "GOAWAY that is too short");
     uint32_t last = nj_get_be32(p) & WINDOW_MAX;
-    c->leaving = true;
+    c->conn.leaving = true;
     for (uint32_t i = 0; i <= c->mask; i++)
         if (c->stream[i].id > last)
-            stream_over(c, &c->stream[i], H2_RESET, now);
+            stream_over(c, &c->stream[i], LOAD_RESET, now);
     return true;
 }
 
@@ -530,8 +544,8 @@ static bool strip(struct h2_conn *c, uint8_t flags, const uint8_t **p, uint32_t 
 static bool gather(struct h2_conn *c, const uint8_t *p, uint32_t n)
 {
     if (!c->part)
-        c->part = malloc(H2_ANSWER_BYTES);
-    if (!c->part || n > H2_ANSWER_BYTES - c->n_part)
+        c->part = malloc(LOAD_HEAD_BYTES);
+    if (!c->part || n > LOAD_HEAD_BYTES - c->n_part)
         return wrong(c, "a field section or frame beyond 64 KiB, or no memory");
     memcpy(c->part + c->n_part, p, n);
     c->n_part += n;
@@ -540,7 +554,7 @@ static bool gather(struct h2_conn *c, const uint8_t *p, uint32_t n)
 
 /* A complete frame, except DATA without padding. */
 static bool take_frame(struct h2_conn *c, uint8_t type, uint8_t flags, uint32_t id,
-                       const uint8_t *p, uint32_t n, nj_ns now, struct h2_out *out)
+                       const uint8_t *p, uint32_t n, nj_ns now, struct load_out *out)
 {
     uint32_t whole = n;
 
@@ -566,7 +580,7 @@ static bool take_frame(struct h2_conn *c, uint8_t type, uint8_t flags, uint32_t 
         if (n != 4)
             return wrong(c, "RST_STREAM of another size");
         if (find(c, id))
-            stream_over(c, find(c, id), H2_RESET, now);
+            stream_over(c, find(c, id), LOAD_RESET, now);
         return true;
     case SETTINGS:
         return flags & ACK || take_settings(c, p, n, out);
@@ -589,7 +603,7 @@ static bool take_frame(struct h2_conn *c, uint8_t type, uint8_t flags, uint32_t 
 
 /* Part of the payload of the frame whose head is known; `whole`: the rest of it. */
 static bool take_part(struct h2_conn *c, const uint8_t *data, uint32_t n, bool whole, nj_ns now,
-                      struct h2_out *out)
+                      struct load_out *out)
 {
     uint8_t type = c->head[3], flags = c->head[4];
     uint32_t id = nj_get_be32(c->head + 5) & WINDOW_MAX;
@@ -615,9 +629,9 @@ static bool begin_frame(struct h2_conn *c)
     uint32_t id = nj_get_be32(c->head + 5) & WINDOW_MAX;
 
     c->left = (uint32_t)c->head[0] << 16 | (uint32_t)c->head[1] << 8 | c->head[2];
-    if (!c->settled && type != SETTINGS)
+    if (!c->conn.settled && type != SETTINGS)
         return wrong(c, "the first frame is not SETTINGS: is that an HTTP/2 server?");
-    if (c->left > H2_FRAME_BYTES)
+    if (c->left > FRAME_BYTES)
         return wrong(c, "a frame beyond 16 KiB");
     if ((c->block_stream != 0) != (type == CONTINUATION) ||
         (type == CONTINUATION && id != c->block_stream))
@@ -625,9 +639,11 @@ static bool begin_frame(struct h2_conn *c)
     return true;
 }
 
-bool h2_input(struct h2_conn *c, const uint8_t *data, uint32_t n_bytes, nj_ns now,
-              struct h2_out *out)
+static bool input(struct load_conn *conn, const uint8_t *data, uint32_t n_bytes, nj_ns now,
+                  struct load_out *out)
 {
+    struct h2_conn *c = of(conn);
+
     while (n_bytes > 0) {
         if (c->n_head < HEAD_BYTES) {
             uint32_t n = HEAD_BYTES - c->n_head < n_bytes ? HEAD_BYTES - c->n_head : n_bytes;
@@ -654,3 +670,16 @@ bool h2_input(struct h2_conn *c, const uint8_t *data, uint32_t n_bytes, nj_ns no
     }
     return !out->full || wrong(c, "more questions than we can answer");
 }
+
+const struct load_framing h2_framing = {
+    .alpn = "h2",
+    .stream = "stream",
+    .make = make,
+    .open = open_conn,
+    .close = close_conn,
+    .input = input,
+    .room = requests_room,
+    .ask = ask,
+    .upload = upload,
+    .give_up = give_up,
+};

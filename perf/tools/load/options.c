@@ -12,6 +12,7 @@
 #include "base/set_error.h"
 #include "base/limits.h"
 #include "base/units.h"
+#include "h2.h"
 #include "option_table.h"
 #include "wrap_text.h"
 
@@ -114,8 +115,8 @@ static int header(struct load_options *o, char *text, char *why)
 
     if (!colon || colon == text || strpbrk(text, "\r\n"))
         return nj_set_error(why, WHY_BYTES, "--header %s: expected 'name: value'", text);
-    if (o->n_fields == H2_FIELDS_MAX)
-        return nj_set_error(why, WHY_BYTES, "--header: at most %u", H2_FIELDS_MAX);
+    if (o->n_fields == LOAD_FIELDS_MAX)
+        return nj_set_error(why, WHY_BYTES, "--header: at most %u", LOAD_FIELDS_MAX);
     for (char *p = text; p < colon; p++) {
         if (*p <= ' ' || *p > '~')
             return nj_set_error(why, WHY_BYTES, "--header %s: this is not a valid name of a field",
@@ -131,19 +132,19 @@ static int header(struct load_options *o, char *text, char *why)
 /* One more path, or "path=N". */
 static int add_path(struct load_options *o, const char *text, size_t n, uint64_t weight, char *why)
 {
-    struct h2_plan *p = &o->plan;
+    struct load_plan *p = &o->plan;
 
-    if (*text != '/' || n > LOAD_PATH_MAX)
+    if (*text != '/' || n > LOAD_PATH_BYTES)
         return nj_set_error(why, WHY_BYTES,
                             "%s: expected a path that begins with / and has at most %u "
                             "bytes",
-                            text, LOAD_PATH_MAX);
+                            text, LOAD_PATH_BYTES);
     for (size_t i = 0; i < n; i++)
         if (text[i] <= ' ' || text[i] > '~' || text[i] == '#')
             return nj_set_error(why, WHY_BYTES, "%s: a path can't hold that; write it as %%HH",
                                 text);
-    if (p->n_paths == H2_PATHS_MAX)
-        return nj_set_error(why, WHY_BYTES, "at most %u paths", H2_PATHS_MAX);
+    if (p->n_paths == LOAD_PATHS_MAX)
+        return nj_set_error(why, WHY_BYTES, "at most %u paths", LOAD_PATHS_MAX);
     p->path[p->n_paths].text = text;
     p->path[p->n_paths].n_bytes = (uint32_t)n;
     o->weight[p->n_paths++] = (uint32_t)weight;
@@ -226,7 +227,7 @@ static int take(struct load_options *o, int c, const char *name, char *value, ch
         o->n_conns = (uint32_t)n;
         return rc;
     case 'm':
-        rc = number(value, 1, H2_STREAMS_MAX, &n, name, why);
+        rc = number(value, 1, LOAD_STREAMS_MAX, &n, name, why);
         o->plan.streams = (uint32_t)n;
         return rc;
     case LOAD_OPTION_IN_FLIGHT:
@@ -323,7 +324,7 @@ static int finish(struct load_options *o, int argc, char **argv, char *why)
         return -1;
     if (!has_field(o, "user-agent:"))
         o->field[o->n_fields++] = "user-agent: nightjar-load";
-    if (!h2_plan_make(&o->plan, o->authority, o->field, o->n_fields))
+    if (!o->plan.framing->make(&o->plan, o->authority, o->field, o->n_fields))
         return nj_set_error(why, WHY_BYTES, "--header: all fields together are more than 4 KiB");
     return 0;
 }
@@ -341,7 +342,7 @@ enum load_told load_options_read(struct load_options *o, int argc, char **argv)
                                .warm_up = NJ_SEC,
                                .timeout = 10 * NJ_SEC,
                                .seed = 1,
-                               .plan = {.streams = 1, .window = 16u << 20}};
+                               .plan = {.framing = &h2_framing, .streams = 1, .window = 16u << 20}};
     nj_server_config_init(&o->link);
     optind = 0; /* getopt has looked at other arguments before */
     opterr = 0;

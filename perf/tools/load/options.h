@@ -5,10 +5,10 @@
 #include <nightjar/server.h>
 
 #include "base/types.h"
-#include "h2.h"
+#include "framing.h"
 
-#define LOAD_CONNS_MAX (1u << 20)
-#define LOAD_PATH_MAX  4096u
+#define LOAD_CONNS_MAX  (1u << 20)
+#define LOAD_PATH_BYTES 4096u
 
 /* Connections of an lcore that send a request at the same time: each request occupies a buffer of
  * its own until it is acknowledged, and another one for sending. Together they use all 16,383
@@ -26,14 +26,14 @@ struct load_options {
     uint64_t n_requests; /* 0: for `duration` */
     nj_ns duration, warm_up, timeout;
     double rate; /* of requests per second, all together; 0: closed loop */
-    uint32_t weight[H2_PATHS_MAX], weights; /* of the plan's paths, and their sum */
+    uint32_t weight[LOAD_PATHS_MAX], weights; /* of the plan's paths, and their sum */
     uint32_t n_fields;
-    const char *field[H2_FIELDS_MAX + 1]; /* with our user-agent */
+    const char *field[LOAD_FIELDS_MAX + 1]; /* with our user-agent */
     uint64_t seed;
     bool in_turn; /* paths, not by chance */
     bool quiet;
     const char *json, *csv;
-    struct h2_plan plan;
+    struct load_plan plan;
 };
 
 enum load_told { LOAD_GO, LOAD_HELPED, LOAD_WRONG };
