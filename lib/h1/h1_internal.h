@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Types and functions shared by the files of lib/h1. Only these files and their tests include it.
+ *
+ *   h1_context.c     state shared by all connections of a shard
+ *   buffer.c         buffers of a connection: an incomplete head, kept bytes, the outbox
+ *   authority.c      syntax of uri-host and port
+ *   request_line.c   the request line
+ *   request_head.c   lines of a head or of trailers, and what they say about the message
+ *   chunk_syntax.c   sizes and extensions of chunks
+ *   request_end.c    the open request ends
+ *   response_head.c  encoding of heads, and the cache of encoded heads
+ *   response.c       responses: framing, 100 (Continue), trailers
+ *   refusal.c        requests that are answered with an error by the engine
+ *   output.c         output: the outbox, and bodies of responses
+ *   input.c          input: heads and bodies of requests
+ *   conn.c           start and end of a connection
+ *
+ * Each file calls only files that stand above it in this list.
+ */
+#pragma once
+
+#include "base/body_source.h"
+#include "base/header_field.h"
+#include "h1/h1.h"
+#include "telem/count.h"
+
+/* With less room in the sink nothing is written. */
+#define NJ__H1_SINK_ROOM_MIN       4096u
+/* Fields of one response. */
+#define NJ__H1_RESPONSE_FIELDS_MAX 64u
+/* Size of the outbox's first buffer. */
+#define NJ__H1_OUTBOX_BYTES_FIRST  4096u
+/* Body pieces below this are copied into the outbox: cheaper than a reference. */
+#define NJ__H1_COPY_BELOW_BYTES    512u
+/* The size of a chunk and the line ends around its data. */
+#define NJ__H1_CHUNK_BYTES         16u
+/* With more bytes in the outbox the sink is called, and no input is read. */
+#define NJ__H1_BATCH_BYTES                                                                         \
+    (NJ__H1_OUTBOX_BYTES_FIRST - NJ__H1_COPY_BELOW_BYTES - NJ__H1_CHUNK_BYTES)
+/* A connection goes on after a response that precedes the end of the request if at most this many
+ * bytes of the request are still to come. */
+#define NJ__H1_SKIP_BYTES_MAX  (64u * 1024u)
+/* Extensions of all chunks of a request. */
+#define NJ__H1_EXT_BYTES_MAX   1024u
+/* A head that is remembered (request_head.c). */
+#define NJ__H1_LAST_HEAD_MAX   1024u
+/* The direct-mapped cache of encoded heads (response_head.c): 128 KiB. */
+#define NJ__H1_CACHED_HEADS    256u
+#define NJ__H1_CACHED_HEAD_MAX 488u
+#define NJ__H1_LENGTH_UNKNOWN  UINT64_MAX
+
+/* ---- h1_context.c ---- */
+
+/* A parsed head. Its strings are valid until the next head of any connection is parsed. */
+struct nj__h1_head {
+    uint16_t refuse_status; /* 0: the request is not refused */
+    nj_counter refuse_why;
+    uint32_t n_used;            /* bytes of the lines that were parsed */
+    uint32_t n_bytes, n_fields; /* as in struct nj_h1_limits */
+    uint32_t n_scratch;         /* bytes of nj_h1_context.scratch in use */
+    bool is_trailer_section;
+    bool is_1_0;         /* HTTP/1.0 */
+    bool over_limit;     /* of struct nj_h1_limits */
+    bool is_connect;     /* the method is CONNECT */
+    bool is_origin_form; /* the target has neither scheme nor authority */
+    bool says_close, says_keep_alive;
+    bool expects_continue, expects_other; /* RFC 9110 10.1.1: 100-continue; anything else */
+    bool is_chunked;
+    uint8_t n_hosts, n_lengths, n_codings; /* fields of these names, at most 255 */
+    struct nj_str host, length, coding;    /* the first of each */
+    struct nj_request_head req;            /* last: its `header` is not cleared */
+};
+
+struct nj__h1_cached_head {
+    uint64_t stamp;  /* 0: none */
+    uint64_t length; /* the value of Content-Length, or NJ__H1_LENGTH_UNKNOWN */
+    uint16_t n_bytes;
+    uint8_t bytes[NJ__H1_CACHED_HEAD_MAX];
+};
+
+struct nj_h1_context {
+    const struct nj_h1_events *events;
+    struct nj_h1_limits limits;
+    struct nj_counters *counters;
+    struct nj_alloc *alloc;
+    uint32_t n_conns;
+    struct nj_field *fields; /* of the current head: limits.header_fields_max */
+    char *scratch;           /* its names in lower case: limits.header_bytes_max + 1 */
+    struct nj__h1_head head;
+    /* The bytes that `head` was parsed from, if their number is not 0. */
+    uint32_t n_last_head;
+    uint8_t last_head[NJ__H1_LAST_HEAD_MAX];
+    struct nj__h1_cached_head cached[NJ__H1_CACHED_HEADS];
+};
+
+/* ---- a connection ---- */
+
+struct nj__h1_buf {
+    uint8_t *p;
+    uint32_t n, room;
+};
+
+/* The part of a request that is read next. */
+enum nj__h1_read {
+    NJ__H1_READ_HEAD,
+    NJ__H1_READ_CONTENT, /* the rest of a body of known length */
+    NJ__H1_READ_CHUNK,   /* chunk syntax */
+    NJ__H1_READ_CHUNK_DATA,
+    NJ__H1_READ_TRAILERS,
+    NJ__H1_READ_DONE, /* nothing: the request is complete, its response is not */
+};
+
+/* How the end of a response's body is known (RFC 9112 6.3). */
+enum nj__h1_framing { NJ__H1_NO_BODY, NJ__H1_BY_LENGTH, NJ__H1_CHUNKED, NJ__H1_BY_CLOSE };
+
+struct nj__h1_chunk {
+    uint64_t n_bytes; /* of the chunk's data */
+    uint16_t n_ext;   /* bytes of extensions so far */
+    uint8_t state, n_digits;
+};
+
+struct nj__h1_trailers;
+
+/* Fields are in order of use. */
+struct nj_h1 {
+    struct nj_h1_context *ctx;
+    void *user, *request_user;
+    uint8_t read;    /* enum nj__h1_read */
+    uint8_t framing; /* enum nj__h1_framing, once the response is given */
+    bool is_tls;
+    bool busy;         /* nj_h1_input() or nj_h1_output() is running */
+    bool open;         /* a request was passed to on_request and has not ended */
+    bool refusing;     /* on_refused is running */
+    bool has_response; /* of the open or refused request */
+    bool is_sent;      /* the response is in the outbox completely */
+    bool deferred;     /* the response body had no bytes, and no nj_h1_resume() came since */
+    bool reset;        /* nj_h1_reset() was called for the open request */
+    bool last;         /* no request follows the current one */
+    bool ended;        /* no request will be read */
+    bool write_closed; /* no more output is possible: out of memory, or closed */
+    bool must_reset;   /* nj_h1_must_reset() */
+    bool is_1_0, is_head, keeps_alive; /* of the request; keeps_alive: RFC 9112 9.3 */
+    bool awaits_continue;              /* it expects 100 (Continue), and no body has come */
+    bool has_on_end;                   /* it has a body, so that on_end is called */
+    bool empty_line_seen;              /* before the request line */
+    struct nj_body *body;
+    struct nj__h1_trailers *trailers;
+    struct nj__h1_buf out; /* the outbox: unsent bytes begin at out_at; freed when there are none */
+    uint32_t out_at;
+    uint32_t number;   /* of requests */
+    uint64_t out_left; /* bytes of the response's body to be sent, by length */
+    uint64_t in_left;  /* bytes of the request's body, or of its chunk, to be received */
+    uint32_t n_held;   /* bytes passed to on_data that are not consumed */
+    uint32_t line_at;  /* where in `partial` the line begins that is not complete */
+    struct nj__h1_chunk chunk;
+    struct nj__h1_buf partial; /* the received part of an incomplete head or trailer section */
+    struct nj__h1_buf kept;    /* nj_h1_keep(): bytes from kept_at on */
+    uint32_t kept_at;
+    nj_ns head_since; /* nj_h1_unfinished_head_since() */
+};
+_Static_assert(sizeof(struct nj_h1) <= 256, "the memory of an idle connection");
+
+/* ---- buffer.c ---- */
+
+/* Nothing more can be sent, since memory is exhausted. */
+void nj__h1_out_of_memory(struct nj_h1 *h);
+bool nj__h1_buf_append(struct nj_h1 *h, struct nj__h1_buf *b, const uint8_t *data, uint32_t n);
+void nj__h1_buf_free(struct nj_h1 *h, struct nj__h1_buf *b);
+/* Ensure room for `n_bytes` in the outbox. Returns where they begin, or NULL. The caller adds the
+ * bytes that it has written to out.n. */
+uint8_t *nj__h1_out_room(struct nj_h1 *h, uint32_t n_bytes);
+
+/* Bytes of the outbox that the sink has not got yet. */
+static inline uint32_t nj__h1_n_unsent(const struct nj_h1 *h)
+{
+    return h->out.n - h->out_at;
+}
+
+/* ---- authority.c ---- */
+
+/* uri-host [ ":" port ] (RFC 9110 7.2), without userinfo and with a host that is not empty. */
+bool nj__h1_is_authority(struct nj_str s);
+
+/* ---- request_line.c ---- */
+
+/* Refuse the request for the first of its errors. Returns false. */
+static inline bool nj__h1_refuse_head(struct nj__h1_head *head, uint16_t status, nj_counter why)
+{
+    if (head->refuse_status == 0) {
+        head->refuse_status = status;
+        head->refuse_why = why;
+    }
+    return false;
+}
+
+/* Parse a request line without its CRLF (RFC 9112 3). `scratch` has room for its target and one
+ * byte. False: it is refused. */
+bool nj__h1_parse_request_line(struct nj__h1_head *head, char *scratch, struct nj_str line);
+
+/* ---- request_head.c ---- */
+
+enum nj__h1_lines { NJ__H1_LINES_MORE, NJ__H1_LINES_DONE, NJ__H1_LINES_BAD };
+
+/* Parse a request head into ctx->head. The result does not depend on how its bytes were divided
+ * into inputs. */
+enum nj__h1_lines nj__h1_parse_head(struct nj_h1_context *ctx, const uint8_t *data, uint32_t n);
+/* Parse the lines of an incomplete head or trailer section, of which all before `line_at` are
+ * complete and valid, and the first `n_seen` bytes are known. MORE: head.n_used is the next
+ * line_at. DONE: a head must be parsed as a whole. */
+enum nj__h1_lines nj__h1_parse_lines(struct nj_h1_context *ctx, const uint8_t *data, uint32_t n,
+                                     uint32_t line_at, uint32_t n_seen, bool is_trailer_section);
+
+/* ---- chunk_syntax.c ---- */
+
+enum nj__h1_chunk_result {
+    NJ__H1_CHUNK_MORE,     /* all bytes are used */
+    NJ__H1_CHUNK_DATA,     /* n_bytes of data follow */
+    NJ__H1_CHUNK_LAST,     /* the trailer section follows */
+    NJ__H1_CHUNK_LINE_END, /* a bare CR or LF, or no CRLF behind data */
+    NJ__H1_CHUNK_BAD,      /* any other error */
+};
+
+/* Parse chunk syntax (RFC 9112 7.1) up to the data of the chunk, from *data on. Begins with zeros;
+ * called again when the data was used. */
+enum nj__h1_chunk_result nj__h1_chunk_parse(struct nj__h1_chunk *c, const uint8_t **data,
+                                            const uint8_t *end);
+
+/* ---- request_end.c ---- */
+
+void nj__h1_body_close(struct nj_h1 *h);
+/* The open request ends. Unless the response is complete, and another request may follow, the
+ * connection ends, too. */
+void nj__h1_request_close(struct nj_h1 *h, bool complete);
+/* The same when the response is complete. */
+void nj__h1_response_sent(struct nj_h1 *h);
+/* No request will be read. */
+void nj__h1_end(struct nj_h1 *h);
+
+/* ---- response_head.c ---- */
+
+/* Append the status line and the fields of a head to the outbox, with room for `n_more` bytes
+ * behind them. *length: the value of Content-Length, or NJ__H1_LENGTH_UNKNOWN. */
+bool nj__h1_put_head(struct nj_h1 *h, uint16_t status, const struct nj_field *fields,
+                     uint32_t n_fields, uint64_t stamp, uint32_t n_more, uint64_t *length);
+/* The same for a cached head. False: it is not cached, or memory is exhausted. */
+bool nj__h1_put_cached_head(struct nj_h1 *h, uint64_t stamp, uint32_t n_more, uint64_t *length);
+/* Write a field with its line end. */
+uint8_t *nj__h1_put_field(uint8_t *to, const struct nj_field *field);
+
+static inline uint8_t *nj__h1_put_str(uint8_t *to, struct nj_str s)
+{
+    memcpy(to, s.p, s.n_bytes);
+    return to + s.n_bytes;
+}
+
+/* ---- response.c ---- */
+
+/* Append the last chunk and the trailers. */
+bool nj__h1_put_last_chunk(struct nj_h1 *h);
+
+/* ---- refusal.c ---- */
+
+/* Count the refusal, respond with `status` unless a response has begun, and end the connection. */
+void nj__h1_refuse(struct nj_h1 *h, const struct nj_request_head *req, uint16_t status,
+                   nj_counter why);
+
+/* ---- output.c ---- */
+
+/* Move a small response body into the outbox, so that the next request can be processed. */
+void nj__h1_send_small_body(struct nj_h1 *h);

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The end of the open request, and of the requests of a connection (RFC 9112 9.3, 9.6). */
+#include "h1/h1_internal.h"
+
+#include "telem/counters_http.h"
+
+void nj__h1_body_close(struct nj_h1 *h)
+{
+    struct nj_body *body = h->body;
+
+    h->body = NULL;
+    h->deferred = false;
+    if (body)
+        body->ops->close(body);
+}
+
+void nj__h1_end(struct nj_h1 *h)
+{
+    h->ended = true;
+    nj__h1_buf_free(h, &h->partial);
+    nj__h1_buf_free(h, &h->kept);
+}
+
+void nj__h1_request_close(struct nj_h1 *h, bool complete)
+{
+    bool was_open = h->open;
+
+    nj__h1_body_close(h);
+    nj_alloc_free(h->ctx->alloc, h->trailers);
+    h->trailers = NULL;
+    if (!complete && h->has_response && h->framing == NJ__H1_BY_CLOSE)
+        h->must_reset = true;
+    if (!complete || h->last)
+        h->ended = true;
+    else if (h->read == NJ__H1_READ_DONE)
+        h->read = NJ__H1_READ_HEAD;
+    h->open = h->has_response = h->is_sent = h->reset = h->awaits_continue = false;
+    h->n_held = 0;
+    if (was_open)
+        h->ctx->events->on_close(h->user, h, complete);
+    h->request_user = NULL;
+}
+
+void nj__h1_response_sent(struct nj_h1 *h)
+{
+    nj_count(h->ctx->counters, NJ_C_responses);
+    nj__h1_request_close(h, true);
+}
+
+void nj_h1_drain(struct nj_h1 *h)
+{
+    h->last = true;
+    if (!h->open)
+        nj__h1_end(h);
+}
+
+void nj_h1_reset(struct nj_h1 *h)
+{
+    if (!h->open)
+        return;
+    if (h->is_sent)
+        h->last = true; /* too late for the response */
+    else
+        h->reset = true;
+}
