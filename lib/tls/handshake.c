@@ -106,6 +106,14 @@ int nj__tls_on_server_name(SSL *ssl, int *alert, void *arg)
     return handshake_of(ssl)->name_is_known ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_NOACK;
 }
 
+static bool has_extension(SSL *ssl, unsigned type)
+{
+    const unsigned char *ext;
+    size_t n;
+
+    return SSL_client_hello_get0_ext(ssl, type, &ext, &n) == 1;
+}
+
 static bool offers_tls13(SSL *ssl)
 {
     const unsigned char *ext;
@@ -122,37 +130,57 @@ static bool offers_tls13(SSL *ssl)
 int nj__tls_on_client_hello(SSL *ssl, int *alert, void *context)
 {
     struct nj_tls_handshake *h = handshake_of(ssl);
-    const unsigned char *ext;
-    size_t n;
 
     if (!offers_tls13(ssl)) {
         h->failure = NJ_TLS_FAIL_VERSION;
         *alert = SSL_AD_PROTOCOL_VERSION;
         return SSL_CLIENT_HELLO_ERROR;
     }
-    /* libssl does not call nj__tls_on_alpn() if the client offers nothing. */
-    if (SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_application_layer_protocol_negotiation, &ext,
-                                  &n) != 1) {
-        h->failure = NJ_TLS_FAIL_ALPN;
-        *alert = SSL_AD_NO_APPLICATION_PROTOCOL;
-        return SSL_CLIENT_HELLO_ERROR;
+    /* libssl does not call nj__tls_on_alpn() if the client offers nothing. HTTP/2 needs ALPN (RFC
+     * 9113 3.2), HTTP/1.1 does not (RFC 9112 9.7). */
+    if (!has_extension(ssl, TLSEXT_TYPE_application_layer_protocol_negotiation)) {
+        if (!h->context->http1) {
+            h->failure = NJ_TLS_FAIL_ALPN;
+            *alert = SSL_AD_NO_APPLICATION_PROTOCOL;
+            return SSL_CLIENT_HELLO_ERROR;
+        }
+        h->info.protocol = NJ_TLS_HTTP1;
     }
     choose_identity(h, ssl);
     return SSL_CLIENT_HELLO_SUCCESS;
 }
 
+/* The entry of a ProtocolNameList (RFC 7301 3.1), without the length of the list: the byte of its
+ * length. NULL: the name is not in it. */
+static const unsigned char *find_protocol(const unsigned char *list, unsigned n_list,
+                                          const char *name)
+{
+    const size_t n_name = strlen(name);
+
+    for (unsigned i = 0; i < n_list && n_list - i > list[i]; i += 1u + list[i])
+        if (list[i] == n_name && memcmp(&list[i + 1], name, n_name) == 0)
+            return &list[i];
+    return NULL;
+}
+
 int nj__tls_on_alpn(SSL *ssl, const unsigned char **out, unsigned char *n_out,
                     const unsigned char *in, unsigned n_in, void *context)
 {
-    for (unsigned i = 0; i < n_in && n_in - i > in[i]; i += 1u + in[i]) {
-        if (in[i] != 2 || memcmp(&in[i + 1], "h2", 2) != 0)
-            continue;
-        *out = &in[i + 1];
-        *n_out = 2;
-        return SSL_TLSEXT_ERR_OK;
+    struct nj_tls_handshake *h = handshake_of(ssl);
+    const unsigned char *chosen = find_protocol(in, n_in, "h2");
+
+    h->info.protocol = NJ_TLS_HTTP2;
+    if (!chosen && h->context->http1) {
+        chosen = find_protocol(in, n_in, "http/1.1");
+        h->info.protocol = NJ_TLS_HTTP1;
     }
-    handshake_of(ssl)->failure = NJ_TLS_FAIL_ALPN;
-    return SSL_TLSEXT_ERR_ALERT_FATAL;
+    if (!chosen) {
+        h->failure = NJ_TLS_FAIL_ALPN;
+        return SSL_TLSEXT_ERR_ALERT_FATAL;
+    }
+    *out = chosen + 1;
+    *n_out = chosen[0];
+    return SSL_TLSEXT_ERR_OK;
 }
 
 static bool start_ticket(const struct nj_tls_ticket_key *key, const uint8_t *iv,

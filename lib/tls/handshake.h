@@ -3,8 +3,9 @@
  * The server's side of a handshake of TLS 1.3 (RFC 8446 2 and 4), made by OpenSSL's libssl on bytes
  * in memory. It ends with the traffic secrets; libssl is not used after that.
  *
- * Only TLS 1.3 with ALPN h2 is accepted (RFC 9113 3.2). There is no early data (0-RTT) and no
- * authentication after the handshake.
+ * Only TLS 1.3 is accepted. ALPN (RFC 7301) selects h2 if the client offers it (RFC 9113 3.2), else
+ * http/1.1 if it is offered and the context permits it. A client without ALPN gets HTTP/1.1, if
+ * permitted. There is no early data (0-RTT) and no authentication after the handshake.
  *
  * One thread at a time uses a handshake; it may be another thread for each call.
  */
@@ -30,13 +31,16 @@ enum nj_tls_failure {
     NJ_TLS_FAIL_NONE,
     NJ_TLS_FAIL_VERSION,     /* the client has no TLS 1.3 */
     NJ_TLS_FAIL_NEGOTIATION, /* no cipher suite, group or signature algorithm in common */
-    NJ_TLS_FAIL_ALPN,        /* the client does not offer h2 */
+    NJ_TLS_FAIL_ALPN,        /* the client offers no protocol that the context permits */
     NJ_TLS_FAIL_CLIENT_CERT, /* no certificate of the client, or one that does not verify */
     NJ_TLS_FAIL_ALERT,       /* the client sent an alert */
     NJ_TLS_FAIL_MESSAGE,     /* malformed or unexpected bytes */
     NJ_TLS_FAIL_MEMORY,
     NJ_TLS_N_FAILURES
 };
+
+/* The protocol above TLS. */
+enum nj_tls_protocol { NJ_TLS_HTTP2, NJ_TLS_HTTP1 };
 
 /* Valid after DONE. */
 struct nj_tls_handshake_info {
@@ -51,6 +55,7 @@ struct nj_tls_handshake_info {
      * 8449 4, where the limit counts that byte; RFC 6066 4). */
     uint16_t record_plain_max;
     bool resumed;
+    enum nj_tls_protocol protocol; /* agreed in this handshake, also if it resumes a session */
     char server_name[NJ_TLS_NAME_BYTES];    /* "": none was given */
     char client_subject[NJ_TLS_NAME_BYTES]; /* RFC 4514; "": no certificate. It was verified */
 };

@@ -38,6 +38,7 @@ struct nj_tls_server_context {
     int64_t (*unix_s)(void);
     void (*keylog)(void *ctx, const char *line);
     void *keylog_ctx;
+    bool http1; /* spoken with clients that do not offer h2 */
     uint32_t n_identities, n_certs, n_ocsp;
     struct nj__tls_identity identity[NJ_TLS_IDENTITIES_MAX];
     X509 *cert[NJ_TLS_IDENTITIES_MAX]; /* all; owned by the SSL_CTX of their identities */

@@ -426,6 +426,7 @@ struct nj_tls_server_context *nj_tls_server_context_new(const struct nj_tls_serv
     c->unix_s = config->unix_s;
     c->keylog = config->keylog;
     c->keylog_ctx = config->keylog_ctx;
+    c->http1 = config->http1;
     if (read_files(c, config, why, n_why) == 0)
         return c;
     nj_ref_put(&c->ref);

@@ -37,6 +37,7 @@ struct nj_tls_server_config {
     int64_t (*unix_s)(void);   /* UNIX time, with `ocsp`; any thread */
     const char *client_ca;     /* PEM: clients are asked for a certificate; NULL: they are not */
     bool client_cert_required; /* a client without a certificate is refused */
+    bool http1;                /* HTTP/1.1 is spoken with clients that do not offer h2 */
     struct nj_tls_ticket_keys *tickets; /* outlives the context; NULL: no resumption */
     /* Called with each line of the log of secrets (SSLKEYLOGFILE), by the thread of a handshake.
      * NULL: none. */

@@ -366,6 +366,133 @@ Test(tls_handshake, a_client_whose_authority_a_reload_removed_is_refused_at_the_
     free_cert(&stranger);
 }
 
+/* ---- ALPN (RFC 7301) ---- */
+
+#define NONE -1 /* no protocol in common */
+
+/* What a client offers, each name behind its length; NULL: no ALPN. `h2_only`: what is agreed when
+ * the context does not permit HTTP/1.1. */
+static const struct {
+    const char *offered;
+    int h2_only, both;
+} offers[] = {
+    {"\x02h2", NJ_TLS_HTTP2, NJ_TLS_HTTP2},
+    {"\x08http/1.1", NONE, NJ_TLS_HTTP1},
+    {"\x02h2\x08http/1.1", NJ_TLS_HTTP2, NJ_TLS_HTTP2},
+    {"\x08http/1.1\x02h2", NJ_TLS_HTTP2, NJ_TLS_HTTP2},
+    {"\x02h3\x08http/1.0\x08http/1.1\x04spdy", NONE, NJ_TLS_HTTP1},
+    {"\x02h3\x08http/1.1\x03h2c\x02h2", NJ_TLS_HTTP2, NJ_TLS_HTTP2},
+    {NULL, NONE, NJ_TLS_HTTP1},
+    {"\x08http/1.0", NONE, NONE},
+    {"\x02H2\x08HTTP/1.1", NONE, NONE},
+    {"\x03h2c\x01h\x09http/1.12\x07http/1.", NONE, NONE},
+    {"\x0bh2\x08http/1.1", NONE, NONE}, /* one name, which has others in it */
+};
+
+static struct nj_tls_server_context *context_with_http1(bool http1)
+{
+    const struct nj_tls_identity_files files = {ecdsa.cert, ecdsa.key};
+    const struct nj_tls_server_config config = {
+        .identities = &files, .n_identities = 1, .tickets = &tickets, .http1 = http1};
+    struct nj_tls_server_context *context = nj_tls_server_context_new(&config, why, sizeof why);
+
+    cr_assert(context, "%s", why);
+    return context;
+}
+
+static void expect_no_protocol(const struct meeting *m, const char *offered)
+{
+    cr_assert_eq(m->result, NJ_TLS_HANDSHAKE_FAILED, "%s", offered);
+    cr_expect_eq(nj_tls_handshake_failure(m->h), NJ_TLS_FAIL_ALPN, "%s", offered);
+    cr_expect_eq(m->alert, SSL_AD_NO_APPLICATION_PROTOCOL, "%s: alert %u", offered, m->alert);
+}
+
+static void expect_protocol(const struct meeting *m, const struct client *c, const char *offered,
+                            int wanted)
+{
+    const char *name = !offered ? "" : wanted == NJ_TLS_HTTP2 ? "h2" : "http/1.1";
+    const unsigned char *alpn;
+    unsigned n;
+
+    cr_assert_eq(m->result, NJ_TLS_HANDSHAKE_DONE, "%s", offered);
+    cr_expect_eq((int)nj_tls_handshake_info(m->h)->protocol, wanted, "%s", offered);
+    SSL_get0_alpn_selected(c->ssl, &alpn, &n);
+    cr_expect(n == strlen(name) && memcmp(alpn ? (const char *)alpn : "", name, n) == 0, "%s: %.*s",
+              offered, (int)n, alpn);
+}
+
+/* A handshake of the offer. Leaves the session, if one is asked for. */
+static void offer(struct nj_tls_server_context *context, const char *offered, int wanted,
+                  const char *groups, SSL_SESSION **session)
+{
+    struct client c;
+    struct meeting m;
+
+    client_open(&c);
+    SSL_CTX_set_alpn_protos(c.ctx, (const uint8_t *)offered, offered ? strlen(offered) : 0);
+    if (groups)
+        SSL_CTX_set1_groups_list(c.ctx, groups);
+    client_start(&c);
+    if (session && *session)
+        SSL_set_session(c.ssl, *session);
+    meet(&m, context, &c, NULL);
+    if (wanted == NONE)
+        expect_no_protocol(&m, offered);
+    else
+        expect_protocol(&m, &c, offered, wanted);
+    if (session) {
+        cr_expect_eq(nj_tls_handshake_info(m.h)->resumed, *session != NULL, "%s", offered);
+        SSL_SESSION_free(*session);
+        *session = c.session;
+        c.session = NULL;
+    }
+    leave(&m);
+    client_close(&c);
+}
+
+Test(tls_handshake, h2_is_agreed_on_or_http1_if_it_is_permitted)
+{
+    struct nj_tls_server_context *h2_only = context_with_http1(false),
+                                 *both = context_with_http1(true);
+
+    for (unsigned i = 0; i < NJ_ARRAY_LEN(offers); i++) {
+        offer(h2_only, offers[i].offered, offers[i].h2_only, NULL, NULL);
+        offer(both, offers[i].offered, offers[i].both, NULL, NULL);
+    }
+    nj_tls_server_context_put(h2_only);
+    nj_tls_server_context_put(both);
+}
+
+/* The client then sends its ClientHello twice. */
+Test(tls_handshake, a_retry_agrees_on_the_same_protocol)
+{
+    struct nj_tls_server_context *both = context_with_http1(true);
+
+    for (unsigned i = 0; i < NJ_ARRAY_LEN(offers); i++)
+        offer(both, offers[i].offered, offers[i].both, "P-521:P-256", NULL);
+    nj_tls_server_context_put(both);
+}
+
+/* Without early data, a ticket is not bound to a protocol (RFC 8446 4.2.10). */
+Test(tls_handshake, each_resumption_negotiates_its_protocol)
+{
+    static const struct {
+        const char *offered;
+        int wanted;
+    } turns[] = {
+        {"\x02h2", NJ_TLS_HTTP2}, {"\x08http/1.1", NJ_TLS_HTTP1},
+        {NULL, NJ_TLS_HTTP1},     {"\x08http/1.1\x02h2", NJ_TLS_HTTP2},
+        {NULL, NJ_TLS_HTTP1},     {"\x02h2", NJ_TLS_HTTP2},
+    };
+    struct nj_tls_server_context *both = context_with_http1(true);
+    SSL_SESSION *session = NULL;
+
+    for (unsigned i = 0; i < NJ_ARRAY_LEN(turns); i++)
+        offer(both, turns[i].offered, turns[i].wanted, NULL, &session);
+    SSL_SESSION_free(session);
+    nj_tls_server_context_put(both);
+}
+
 /* ---- refusals ---- */
 
 static void expect_refusal(struct client *c, enum nj_tls_failure failure, uint8_t alert)
