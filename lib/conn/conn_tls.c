@@ -151,6 +151,12 @@ void nj__conn_tls_free(struct nj_conn *c)
     *place = NULL;
 }
 
+bool nj__conn_tls_speaks_http1(const struct nj_conn *c)
+{
+    const struct nj_conn_tls *ct = c->is_tls ? *nj__conn_tls_place(c) : NULL;
+    return ct && ct->http1;
+}
+
 const char *nj__conn_tls_suite(const void *conn)
 {
     return nj_tls_cipher_name((*nj__conn_tls_place(conn))->session.write.cipher);

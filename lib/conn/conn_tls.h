@@ -51,6 +51,9 @@ void nj__conn_tls_end_read(struct nj_conn *c);
 nj_ns nj__conn_tls_unfinished_record_since(const struct nj_conn *c, nj_ns now);
 /* Does a worker have the handshake, or its result wait to be read? Requests may be behind it. */
 bool nj__conn_tls_is_with_worker(const struct nj_conn *c);
+/* Did the handshake agree on HTTP/1.1? Valid once it is established; false before, for HTTP/2, and
+ * for cleartext. */
+bool nj__conn_tls_speaks_http1(const struct nj_conn *c);
 /* For struct nj_framing: the name of the cipher suite, once there are requests. */
 const char *nj__conn_tls_suite(const void *conn);
 /* The certificate of the client, or NULL. The connection keeps its reference. */

@@ -347,6 +347,7 @@ static bool establish(struct nj_conn *c, struct nj_conn_tls *ct)
         write.record_number = info->n_server_records;
         nj_tls_session_init(&ct->session, &read, &write, (uint16_t)(info->record_plain_max + 1));
         ct->established = true;
+        ct->http1 = info->protocol == NJ_TLS_HTTP1;
         count_handshake(c->conns->counters, info);
     }
     nj_tls_keys_wipe(&read);

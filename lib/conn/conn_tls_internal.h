@@ -22,6 +22,7 @@ struct nj_conn_tls {
     struct nj__handshake *handshake; /* until then */
     struct nj_client_cert *cert;     /* NULL: none */
     bool established, ended;         /* ended: an alert was sent or received */
+    bool http1;                      /* HTTP/1.1 was agreed on, not HTTP/2 */
     bool broken;                     /* output was lost */
     bool record_waits;               /* the first unread record is incomplete */
     uint32_t record_seq;             /* its sequence number of TCP */

@@ -92,23 +92,35 @@ static inline void tls_rig_stop(struct tls_rig *t)
     NJ_CHECK(t->n_tasks == 0);
 }
 
+static inline struct nj_tls_server_context *tls_rig_context(struct tls_rig *t, bool http1)
+{
+    const struct nj_tls_identity_files files = {t->cert.cert, t->cert.key};
+    const struct nj_tls_server_config config = {
+        .identities = &files, .n_identities = 1, .tickets = &t->tickets, .http1 = http1};
+    char why[256];
+    struct nj_tls_server_context *c = nj_tls_server_context_new(&config, why, sizeof why);
+
+    NJ_CHECK(c);
+    return c;
+}
+
+/* Handshakes that begin after this agree on HTTP/1.1 with clients that do not offer h2. */
+static inline void tls_rig_permit_http1(struct tls_rig *t)
+{
+    nj_tls_current_context_replace(&t->current, tls_rig_context(t, true));
+}
+
 /* As rig_new(), with numbers of mbufs. The shard does not run yet: see tls_rig_start(). */
 static inline struct tls_rig *tls_rig_alloc(uint32_t n_rx_mbufs, uint32_t n_tx_mbufs)
 {
     static const uint8_t h2[] = {2, 'h', '2'}, key[sizeof(struct nj_tls_ticket_key)] = {1, 2, 3};
     struct tls_rig *t = calloc(1, sizeof *t);
-    char why[256];
 
     strcpy(t->folder, "/tmp/nj-tls-XXXXXX");
     NJ_CHECK(mkdtemp(t->folder));
     make_cert(&t->cert, t->folder, "server", "a.test", false, NULL);
     nj_tls_ticket_keys_init(&t->tickets, key);
-    const struct nj_tls_identity_files files = {t->cert.cert, t->cert.key};
-    const struct nj_tls_server_config config = {
-        .identities = &files, .n_identities = 1, .tickets = &t->tickets};
-    struct nj_tls_server_context *c = nj_tls_server_context_new(&config, why, sizeof why);
-    NJ_CHECK(c);
-    nj_tls_current_context_init(&t->current, c);
+    nj_tls_current_context_init(&t->current, tls_rig_context(t, false));
     t->client = SSL_CTX_new(TLS_client_method());
     NJ_CHECK(SSL_CTX_set_alpn_protos(t->client, h2, sizeof h2) == 0);
     t->n_rx_mbufs = n_rx_mbufs;

@@ -450,6 +450,31 @@ static const struct nj_tcb *tcb_of_client(void)
     return nj_flow_tcb(nj_flow_at(flows, i));
 }
 
+/* Of a new client that offers these protocols, each behind its length; NULL: no ALPN. */
+static bool speaks_http1(const char *offered, uint16_t port)
+{
+    SSL_CTX_set_alpn_protos(t->client, (const uint8_t *)offered, offered ? strlen(offered) : 0);
+    struct tls_peer *one = tls_peer_new(t, port);
+    tls_peer_pump(t, one, 1400);
+    cr_assert(SSL_is_init_finished(one->ssl));
+    const bool http1 = nj__conn_tls_speaks_http1((const struct nj_conn *)tcb_of_client()->user);
+    rig_seg(t->r, one->p, one->p->snd_nxt, NJ_TCP_RST, NULL, 0);
+    rig_settle(t->r);
+    tls_peer_free(one);
+    return http1;
+}
+
+Test(conn_conn_tls, the_connection_knows_the_protocol_of_the_handshake)
+{
+    t = tls_rig_new(8192, 8192);
+    tls_rig_permit_http1(t);
+    cr_expect_not(speaks_http1("\x08http/1.1\x02h2", 1000));
+    cr_expect(speaks_http1("\x08http/1.1", 1001));
+    cr_expect(speaks_http1(NULL, 1002));
+    cr_expect_not(speaks_http1("\x02h2", 1003));
+    cr_expect_eq(rig_count(t->r, NJ_C_tls_handshakes), 4);
+}
+
 /* The client closes its half, and its last ACKs are lost: then cwnd is smaller than the queue. */
 Test(conn_conn_tls, close_notify_comes_behind_a_full_send_queue, .init = connect_h2)
 {
