@@ -159,6 +159,16 @@ static void show_trusted(const struct nj_policy_file *f)
     }
 }
 
+/* The protocols of each port. */
+static void show_protocols(const struct nj_server_config *config)
+{
+    const char *protocols = config->no_http1 ? "HTTP/2" : "HTTP/2, HTTP/1.1";
+
+    printf("port %u: %s\n", config->listen_port, protocols);
+    if (nj_config_count_values(config->tls_cert, NJ_SERVER_TLS_CERTS_MAX) > 0)
+        printf("port %u: TLS 1.3 with %s\n", config->tls_port, protocols);
+}
+
 static void show_policy(const struct nj_policy_file *f, const struct nj_server_config *config)
 {
     struct nj_policy p;
@@ -232,6 +242,7 @@ int nj_server_check(const struct nj_server_config *config)
     else if (rc != 0)
         nj_log(NJ_LEVEL_ERROR, "%s", why);
     else {
+        show_protocols(settings.config);
         show_policy(settings.policy, settings.config);
         fflush(stdout);
         nj_time_zone_warn(&warnings);

@@ -87,6 +87,8 @@ const struct nj_option nj_options[] = {
              "Wireshark; needs --insecure-keylog"},
     {.name = "insecure-keylog", SWITCH(insecure_keylog),
      .help = "consent to --keylog: whoever reads the file can decrypt all connections"},
+    {.name = "no-http1", SWITCH(no_http1),
+     .help = "refuse HTTP/1.x: 505, or no_application_protocol in TLS"},
     {.name = "rx-ring", NUMBER(rx_ring, NJ_RING_MIN, NJ_RING_MAX, "a number of descriptors"),
      .value = "N", .default_text = "1024", .help = "descriptors per receive queue"},
     {.name = "tx-ring", NUMBER(tx_ring, NJ_RING_MIN, NJ_RING_MAX, "a number of descriptors"),

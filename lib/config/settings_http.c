@@ -125,6 +125,7 @@ int nj__settings_read_http(struct nj_settings *s, char *why, size_t n)
 
     s->http = nj_http_options_default;
     s->http.no_files = !c->root;
+    s->http.no_http1 = c->no_http1;
     read_limits(&s->http, c);
     s->http.files.mime.is_utf8 = c->charset == NJ_CHARSET_UTF_8;
     s->http.files.index = c->index;

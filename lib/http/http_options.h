@@ -26,6 +26,7 @@ struct nj_http_options {
                           */
     uint64_t body_max;   /* longest request body, above: 413; 0: the limit of the route */
     bool no_files;       /* requests outside routes are answered with 404 */
+    bool no_http1;       /* connections that speak HTTP/1.x are refused */
     struct nj_file_server_options files;
 };
 

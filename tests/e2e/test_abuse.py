@@ -61,6 +61,7 @@ class Reported(ServerCase):
 
 
 class Refused(ServerCase):
+    options = ("--no-http1",)
     policy = f"[server]\ndeny = denied\n[list denied]\nnetworks = {DENIED_ADDR}\n"
 
     @classmethod

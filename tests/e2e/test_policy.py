@@ -52,6 +52,7 @@ access_log = -
 """
 
 SHOWN = """\
+port 80: HTTP/2, HTTP/1.1
 server: rate = 800Mbit/s, ceiling = 800Mbit/s
     deny = bots; deny_action = drop
 client: by address: /32 of IPv4, /64 of IPv6

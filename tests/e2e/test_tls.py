@@ -132,13 +132,32 @@ class Tls(ServerCase):
             self.assertEqual("h2", tls.selected_alpn_protocol())
             until("it is established", lambda: self.counted("tls_handshakes") == 1)
 
-    def test_refusals_are_counted(self):
-        done = self.s_client("-alpn", "http/1.1")
+    def test_what_is_refused_is_counted(self):
+        done = self.s_client("-alpn", "http/1.0")
         self.assertIn("alert number 120", done.stderr)
         self.assertEqual(1, self.counted("tls_failed_alpn"))
         done = self.s_client("-tls1_2")
         self.assertIn("alert number 70", done.stderr)
         self.assertEqual(1, self.counted("tls_failed_version"))
+
+
+class NoHttp1(ServerCase):
+    options = ("--no-http1",)
+
+    @classmethod
+    def prepare(cls):
+        cls.world.serve_tls()
+
+    def test_a_client_must_offer_h2(self):
+        for failed, offer in enumerate((("-alpn", "http/1.1"), ()), 1):
+            with self.subTest(offer=offer):
+                done = self.world.client("openssl", "s_client", "-connect", "198.18.0.2:443",
+                                         *offer, input="", check=False)
+                self.assertIn("alert number 120", done.stderr)
+                self.assertEqual(failed, self.counted("tls_failed_alpn"))
+        done = self.world.client("openssl", "s_client", "-connect", "198.18.0.2:443", "-alpn",
+                                 "http/1.1,h2", input="")
+        self.assertIn("ALPN protocol: h2\n", done.stdout)
 
 
 class ClientCertificates(ServerCase):

@@ -126,6 +126,9 @@ Test(config_config_by_name, words_texts_and_switches)
     cr_expect_eq(set("listing", NULL), 0);
     cr_expect(c.symlinks == NJ_SYMLINKS_OWNER && c.log_format == NJ_LOG_JSON && c.listing);
     cr_expect(c.strategy == NJ_RUN_PEC && strcmp(c.index, "home.html") == 0);
+    cr_expect_not(c.no_http1);
+    cr_expect_eq(set("no-http1", NULL), 0);
+    cr_expect(c.no_http1);
     refused("symlinks", "own", "none, owner or beneath");
     refused("strategy", "ewyk|pc", "ewyk, pc or pec");
     refused("strategy", "", "ewyk, pc or pec");

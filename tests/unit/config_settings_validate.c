@@ -421,6 +421,24 @@ Test(config_settings_validate, the_rest)
     expect(&c, NULL);
 }
 
+Test(config_settings_validate, http1_is_refused)
+{
+    struct nj_tls_identity_files files[NJ_SERVER_TLS_CERTS_MAX];
+    struct nj_tls_server_config tls;
+    struct nj_server_config c = good();
+    struct nj_settings s;
+    char said[256];
+
+    for (unsigned i = 0; i < 2; i++) {
+        c.no_http1 = i == 1;
+        cr_assert_eq(nj_settings_from_config(&s, &c, said, sizeof said), 0, "%s", said);
+        cr_expect_eq(s.http.no_http1, c.no_http1);
+        nj_settings_free(&s);
+    }
+    nj_settings_tls_config(&c, files, &tls);
+    cr_expect_not(tls.http1);
+}
+
 static void handle(struct nj_request *req, struct nj_response *resp, void *arg)
 {
 }

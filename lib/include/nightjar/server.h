@@ -271,6 +271,10 @@ struct nj_server_config {
     /** Names that begin with a dot and are served, separated by commas: ".well-known,.treeinfo";
      * "none": no name. NULL: .well-known,.treeinfo,.discinfo */
     const char *dotfiles;
+
+    /** Refuse HTTP/1.x: 505 in the clear, and the alert no_application_protocol in TLS. Off: it is
+     * spoken beside HTTP/2. */
+    bool no_http1;
 };
 
 /**
