@@ -240,7 +240,7 @@ static const char load_begin[] =
     ".\\\" app/nightjar/roff_docs.c.\n"
     ".TH NIGHTJAR\\-LOAD 1 \"\" \"nightjar " NJ_RELEASE "\" \"User Commands\"\n"
     ".SH NAME\n"
-    "nightjar\\-load \\- HTTP/2 load generator with a TCP stack of its own on DPDK\n"
+    "nightjar\\-load \\- HTTP load generator with a TCP stack of its own on DPDK\n"
     ".SH SYNOPSIS\n"
     ".SY nightjar\\-load\n"
     ".RI [ \"EAL arguments\" ]\n"

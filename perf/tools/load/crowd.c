@@ -7,6 +7,7 @@
 #include "active.h"
 #include "base/relaxed_atomics.h"
 #include "base/compiler.h"
+#include "h1.h"
 #include "h2.h"
 #include "wire/ip6.h"
 
@@ -34,6 +35,7 @@ struct client {
     union {
         struct load_conn conn; /* of c->plan.framing */
         struct h2_conn h2;
+        struct h1_conn h1;
     };
 };
 
@@ -193,21 +195,30 @@ static void ask_all(struct client *k, nj_ns now)
     }
 }
 
+/* Continues the bodies of requests. Returns the bytes of them. */
+static uint64_t upload(struct client *k)
+{
+    struct crowd *c = k->crowd;
+    uint32_t n_free = nj_tcp_send_room(k->tcb);
+    uint64_t n = 0;
+
+    c->out.n_max = n_free < OUT_PART ? n_free : OUT_PART;
+    if (c->out.n_bytes < c->out.n_max)
+        n = c->plan.framing->upload(&k->conn, &c->out);
+    nj_add_single_writer(&c->counts.upload_bytes, n);
+    c->out.n_max = OUT_BYTES;
+    return n;
+}
+
 /* Sends all requests and bodies that this connection may send now. */
 static void go_on(struct client *k, nj_ns now)
 {
     struct crowd *c = k->crowd;
 
-    if (usable(k) && !in_turn(c))
-        ask_all(k, now);
-    if (usable(k) && k->n_kept == 0) {
-        uint32_t room = nj_tcp_send_room(k->tcb);
-        c->out.n_max = room < OUT_PART ? room : OUT_PART;
-        if (c->out.n_bytes < c->out.n_max)
-            nj_add_single_writer(&c->counts.upload_bytes,
-                                 c->plan.framing->upload(&k->conn, &c->out));
-        c->out.n_max = OUT_BYTES;
-    }
+    do { /* in HTTP/1.1 the end of a body makes room for the next request */
+        if (usable(k) && !in_turn(c))
+            ask_all(k, now);
+    } while (usable(k) && k->n_kept == 0 && upload(k) > 0);
     send_out(k);
     if (in_turn(c) && k->open)
         nj_list_del(&k->link);
@@ -375,6 +386,8 @@ static void on_events(struct nj_conns *conns, struct nj_tcb *tcb, uint8_t events
         gone(k, now);
         return;
     }
+    if (fin && k->open && !(k->tls && !load_tls_is_closed(k->tls)))
+        k->crowd->plan.framing->finish(&k->conn, now);
     if (fin || (k->conn.leaving && k->conn.n_open == 0) || k->crowd->phase == LOAD_CLOSING)
         close_one(k, now);
     else
@@ -581,7 +594,7 @@ bool crowd_init(struct crowd *c, const struct load_options *o, struct nj_shard *
     c->out.data = malloc(OUT_BYTES);
     c->clients = calloc(c->n_wanted, sizeof *c->clients);
     if (o->plan.is_https) {
-        c->tls = load_tls_new();
+        c->tls = load_tls_new(o->plan.framing->alpn);
         c->sealed = malloc(load_tls_sealed_bytes(OUT_BYTES));
     }
     if (!c->out.data || !c->clients || (o->plan.is_https && (!c->tls || !c->sealed)))

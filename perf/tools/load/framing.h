@@ -101,7 +101,7 @@ struct load_framing {
      * the connection. */
     bool (*input)(struct load_conn *c, const uint8_t *data, uint32_t n_bytes, nj_ns now,
                   struct load_out *out);
-    /* The peer sends nothing more. NULL: this completes no response. */
+    /* The peer sends nothing more, which it said in TLS, too. This may complete a response. */
     void (*finish)(struct load_conn *c, nj_ns now);
     /* Number of requests that may be sent now. */
     uint32_t (*room)(const struct load_conn *c);

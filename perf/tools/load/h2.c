@@ -671,6 +671,11 @@ static bool input(struct load_conn *conn, const uint8_t *data, uint32_t n_bytes,
     return !out->full || wrong(c, "more questions than we can answer");
 }
 
+/* The end of the connection ends no response: END_STREAM does. */
+static void finish(struct load_conn *conn, nj_ns now)
+{
+}
+
 const struct load_framing h2_framing = {
     .alpn = "h2",
     .stream = "stream",
@@ -678,6 +683,7 @@ const struct load_framing h2_framing = {
     .open = open_conn,
     .close = close_conn,
     .input = input,
+    .finish = finish,
     .room = requests_room,
     .ask = ask,
     .upload = upload,

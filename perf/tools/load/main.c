@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * nightjar-load: an HTTP/2 load generator on nightjar's own stack. Each lcore has a shard, as in
- * the server; a crowd of clients (crowd.h) opens its connections. The main lcore also conducts: it
- * sets the phases of the others, such as warm-up, measurement and end.
+ * nightjar-load: a load generator for HTTP/2 and HTTP/1.1 on nightjar's own stack. Each lcore has a
+ * shard, as in the server; a crowd of clients (crowd.h) opens its connections. The main lcore also
+ * conducts: it sets the phases of the others, such as warm-up, measurement and end.
  */
 #include <signal.h>
 #include <stdio.h>

@@ -6,6 +6,8 @@
 const struct load_option load_option_table[] = {
     {'c', "connections", "N", "1", "connections", "Load"},
     {'m', "streams", "N", "1", "maximum of requests in flight on each connection", 0},
+    {LOAD_OPTION_HTTP1, "http1", 0, 0,
+     "HTTP/1.1 in place of HTTP/2; with --streams above 1 requests are pipelined", 0},
     {LOAD_OPTION_IN_FLIGHT, "in-flight", "N", 0,
      "requests in flight, over connections that take turns: allows many connections with fewer "
      "requests at once", 0},
@@ -17,7 +19,8 @@ const struct load_option load_option_table[] = {
      "each counts from its due time. Without --rate each response triggers the next request", 0},
     {'u', "upload", "SIZE", "GET", "POST a body of SIZE bytes, e.g. 64KiB", 0},
     {'H', "header", "'NAME: VALUE'", 0, "one more field of each request", 0},
-    {LOAD_OPTION_WINDOW, "window", "SIZE", "16MiB", "window of a stream, for responses", 0},
+    {LOAD_OPTION_WINDOW, "window", "SIZE", "16MiB",
+     "window of a stream of HTTP/2, for responses", 0},
     {LOAD_OPTION_TIMEOUT, "timeout", "TIME", "10s",
      "time after which a request without a response is cancelled", 0},
     {LOAD_OPTION_SEED, "seed", "N", "1", "seed of the order of paths", 0},
@@ -53,7 +56,8 @@ const char load_usage[] =
 
 const char load_intro[] =
     "Repeatedly requests URL (http://ADDRESS[:PORT]/PATH; https:// for TLS 1.3, without "
-    "verification of the certificate) from an HTTP/2 server, with a TCP of its own over a DPDK "
+    "verification of the certificate) from an HTTP/2 or HTTP/1.1 server, with a TCP of its own "
+    "over a DPDK "
     "port, and reports request rate and latency. Further PATHs of the same server are requested, "
     "too; PATH=N is requested N times as often as URL. (A path that itself ends in =N needs a "
     "weight behind it.)";

@@ -12,6 +12,7 @@
 #include "base/set_error.h"
 #include "base/limits.h"
 #include "base/units.h"
+#include "h1.h"
 #include "h2.h"
 #include "option_table.h"
 #include "wrap_text.h"
@@ -262,6 +263,9 @@ static int take(struct load_options *o, int c, const char *name, char *value, ch
         return 0;
     case LOAD_OPTION_IN_TURN:
         o->in_turn = true;
+        return 0;
+    case LOAD_OPTION_HTTP1:
+        o->plan.framing = &h1_framing;
         return 0;
     case 'q':
         o->quiet = true;

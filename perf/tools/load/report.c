@@ -118,9 +118,10 @@ static void table(const struct load_report *r)
     const struct load_sum *a = &r->from, *b = &r->to, *e = &r->end;
     double time = seconds(b->at - a->at), mine = busy(a, b);
 
-    printf("\n%u connection%s x %u stream%s to %s over %s, %u lcore%s, %.2f s", o->n_conns,
-           o->n_conns == 1 ? "" : "s", o->plan.streams, o->plan.streams == 1 ? "" : "s",
-           o->authority, r->driver, r->n_lcores, r->n_lcores == 1 ? "" : "s", time);
+    printf("\n%u connection%s x %u %s%s to %s over %s, %u lcore%s, %.2f s", o->n_conns,
+           o->n_conns == 1 ? "" : "s", o->plan.streams, o->plan.framing->stream,
+           o->plan.streams == 1 ? "" : "s", o->authority, r->driver, r->n_lcores,
+           r->n_lcores == 1 ? "" : "s", time);
     if (o->rate > 0)
         printf(", %.0f req/s wanted", o->rate);
     printf("\n  %-12s %.0f /s\n", "answered", (double)(b->done - a->done) / time);
@@ -143,8 +144,8 @@ static void table(const struct load_report *r)
     if (e->fault)
         printf("  %-12s %s\n", "the fault", e->fault);
     if (b->n_unsent > 0)
-        printf("  %-12s %" PRIu64 " requests were due and not asked: no stream was free\n", "late",
-               b->n_unsent);
+        printf("  %-12s %" PRIu64 " requests were due and not asked: no %s was free\n", "late",
+               b->n_unsent, o->plan.framing->stream);
     printf("  %-12s %.1f %% busy%s\n", "this client", mine * 100,
            mine > CLIENT_LIMITS ? ": it may be the limit, not the server" : "");
 }
@@ -180,8 +181,10 @@ static void json(const struct load_report *r, FILE *f)
     const struct load_sum *a = &r->from, *b = &r->to;
     double time = seconds(b->at - a->at);
 
-    fprintf(f, "{\n  \"authority\": \"%s\", \"driver\": \"%s\", \"lcores\": %u,\n", o->authority,
-            r->driver, r->n_lcores);
+    fprintf(f,
+            "{\n  \"authority\": \"%s\", \"protocol\": \"%s\", \"driver\": \"%s\", "
+            "\"lcores\": %u,\n",
+            o->authority, o->plan.framing->alpn, r->driver, r->n_lcores);
     fprintf(f,
             "  \"connections\": %u, \"streams\": %u, \"rate_wanted\": %.3f, \"upload_bytes\": "
             "%" PRIu64 ", \"seed\": %" PRIu64 ",\n",

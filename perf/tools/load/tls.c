@@ -18,9 +18,9 @@ struct load_tls {
 
 struct load_tls_conn {
     struct load_tls *of;
-    SSL *ssl;      /* until the handshake has ended */
-    BIO *in, *out; /* owned by ssl */
-    bool established;
+    SSL *ssl;                 /* until the handshake has ended */
+    BIO *in, *out;            /* owned by ssl */
+    bool established, closed; /* the peer has sent close_notify */
     uint8_t client_secret[NJ_TLS_SECRET_BYTES_MAX], server_secret[NJ_TLS_SECRET_BYTES_MAX];
     struct nj_tls_keys read, write;
     struct nj_tls_expanded *expanded[2]; /* of read, of write */
@@ -34,17 +34,19 @@ static void on_secret(const SSL *ssl, const char *line)
     nj_tls_read_secret_line(line, "SERVER_TRAFFIC_SECRET_0", c->server_secret);
 }
 
-struct load_tls *load_tls_new(void)
+struct load_tls *load_tls_new(const char *alpn)
 {
-    static const uint8_t h2[] = {2, 'h', '2'};
     struct load_tls *t = calloc(1, sizeof *t);
+    uint32_t n = (uint32_t)strlen(alpn);
+    uint8_t protocols[256] = {(uint8_t)n};
 
     if (!t)
         return NULL;
+    memcpy(protocols + 1, alpn, n);
     t->ctx = SSL_CTX_new(TLS_client_method());
     t->aead = nj_tls_aead_new(NJ_TLS_ENGINE_AUTO);
     t->kdf = nj_tls_kdf_new();
-    if (!t->ctx || !t->aead || !t->kdf || SSL_CTX_set_alpn_protos(t->ctx, h2, sizeof h2) != 0) {
+    if (!t->ctx || !t->aead || !t->kdf || SSL_CTX_set_alpn_protos(t->ctx, protocols, n + 1) != 0) {
         load_tls_free(t);
         return NULL;
     }
@@ -109,6 +111,11 @@ bool load_tls_is_established(const struct load_tls_conn *c)
     return c->established;
 }
 
+bool load_tls_is_closed(const struct load_tls_conn *c)
+{
+    return c->closed;
+}
+
 static bool establish(struct load_tls_conn *c)
 {
     uint16_t cipher = SSL_CIPHER_get_protocol_id(SSL_get_current_cipher(c->ssl));
@@ -166,8 +173,10 @@ int load_tls_read(struct load_tls_conn *c, const struct nj_tls_src *record, uint
         return -1;
     if (opened.type == NJ_TLS_APPLICATION_DATA)
         return (int)opened.n_bytes;
-    if (opened.type == NJ_TLS_ALERT && opened.n_bytes == 2 && t->plain[1] == NJ_TLS_CLOSE_NOTIFY)
+    if (opened.type == NJ_TLS_ALERT && opened.n_bytes == 2 && t->plain[1] == NJ_TLS_CLOSE_NOTIFY) {
+        c->closed = true;
         return 0; /* FIN follows */
+    }
     return opened.type == NJ_TLS_HANDSHAKE && read_message(c, t->plain, opened.n_bytes) ? 0 : -1;
 }
 

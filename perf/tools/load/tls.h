@@ -19,8 +19,8 @@ static inline uint32_t load_tls_sealed_bytes(uint32_t n)
     return n + (n + NJ_TLS_CONTENT_MAX - 1) / NJ_TLS_CONTENT_MAX * NJ_TLS_RECORD_OVERHEAD;
 }
 
-/* NULL: no memory, or OpenSSL cannot be used. */
-struct load_tls *load_tls_new(void);
+/* `alpn`: the only protocol (RFC 7301). NULL: no memory, or OpenSSL cannot be used. */
+struct load_tls *load_tls_new(const char *alpn);
 void load_tls_free(struct load_tls *t);
 
 /* Begins a handshake, whose first output is the ClientHello. NULL: no memory. */
@@ -28,6 +28,8 @@ struct load_tls_conn *load_tls_open(struct load_tls *t);
 /* `c` may be NULL. */
 void load_tls_close(struct load_tls_conn *c);
 bool load_tls_is_established(const struct load_tls_conn *c);
+/* The peer has said that it sends nothing more (close_notify). */
+bool load_tls_is_closed(const struct load_tls_conn *c);
 
 /* Processes a record of the handshake. False: it failed. */
 bool load_tls_handshake(struct load_tls_conn *c, const struct nj_tls_src *record, uint32_t n_src);
