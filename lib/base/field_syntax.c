@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of octets. Contract: field_syntax.h. */
+/* The table of octets, and the syntax of authorities. Contract: field_syntax.h. */
 #include "base/field_syntax.h"
 
 const uint8_t nj_syntax_allowed_in[256] = {
@@ -38,3 +38,48 @@ const uint8_t nj_syntax_allowed_in[256] = {
     ['~'] = NJ_IN_NAME | NJ_IN_VALUE | NJ_IN_PATH | NJ_IN_AUTHORITY | NJ_IN_METHOD,
     [0x80 ... 0xff] = NJ_IN_VALUE | NJ_IN_PATH,
 };
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* reg-name or IPv4address. Returns where it ends, or 0. */
+static uint32_t skip_name(struct nj_str s)
+{
+    uint32_t i = 0;
+
+    for (; i < s.n_bytes && s.p[i] != ':'; i++) {
+        if (s.p[i] == '[' || s.p[i] == ']' || s.p[i] == '@')
+            return 0;
+        if (s.p[i] == '%' &&
+            (s.n_bytes - i < 3 || nj_hex_value(s.p[i + 1]) < 0 || nj_hex_value(s.p[i + 2]) < 0))
+            return 0;
+    }
+    return i;
+}
+
+/* IP-literal: the address is not parsed. Returns where it ends, or 0. */
+static uint32_t skip_literal(struct nj_str s)
+{
+    uint32_t i = 1;
+
+    while (i < s.n_bytes && (nj_hex_value(s.p[i]) >= 0 || s.p[i] == ':' || s.p[i] == '.'))
+        i++;
+    return i > 2 && i < s.n_bytes && s.p[i] == ']' ? i + 1 : 0;
+}
+
+bool nj_syntax_is_authority(struct nj_str s)
+{
+    if (s.n_bytes == 0 || !nj_syntax_allows(s, NJ_IN_AUTHORITY))
+        return false;
+    uint32_t i = s.p[0] == '[' ? skip_literal(s) : skip_name(s);
+    if (i == 0 || i == s.n_bytes)
+        return i > 0;
+    if (s.p[i] != ':')
+        return false;
+    while (++i < s.n_bytes)
+        if (!is_digit(s.p[i]))
+            return false;
+    return true;
+}

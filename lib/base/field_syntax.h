@@ -48,6 +48,9 @@ static inline bool nj_syntax_allows_fast(struct nj_str s, uint8_t least, unsigne
     return found == 0 || nj_syntax_allows(s, what);
 }
 
+/* uri-host [ ":" port ] (RFC 9110 7.2), without userinfo and with a host that is not empty. */
+bool nj_syntax_is_authority(struct nj_str s);
+
 /* A field's value, without OWS at either end. */
 static inline bool nj_syntax_is_value(struct nj_str v)
 {

@@ -111,6 +111,15 @@ static inline bool nj_str_parse_u64(struct nj_str s, uint64_t *out)
     return true;
 }
 
+/* The value of a hexadecimal digit, or -1. */
+static inline int nj_hex_value(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c = nj_lower(c);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
 #define NJ_U64_DIGITS_MAX 20 /* decimal digits of UINT64_MAX */
 
 /* Write the decimal digits of `v` so that they end before `end`. Returns the first digit. */

@@ -74,18 +74,10 @@ bool nj_field_value_is_valid(const char *value)
     return n == 0 || (!strchr(" \t", value[0]) && !strchr(" \t", value[n - 1]));
 }
 
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20; /* letters to lower case */
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 int nj__percent_decode_byte(const char *p, size_t n)
 {
-    int high = n > 2 && p[0] == '%' ? hex_value(p[1]) : -1;
-    int low = high >= 0 ? hex_value(p[2]) : -1;
+    int high = n > 2 && p[0] == '%' ? nj_hex_value(p[1]) : -1;
+    int low = high >= 0 ? nj_hex_value(p[2]) : -1;
 
     return low >= 0 ? high << 4 | low : -1;
 }
