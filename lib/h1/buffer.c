@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The buffers of a connection. All count against the memory limit, and are freed when empty. */
+/* The buffers of a connection. They are freed when empty. */
 #include "h1/h1_internal.h"
 
 #include "base/compiler.h"
@@ -10,15 +10,16 @@ void nj__h1_out_of_memory(struct nj_h1 *h)
     h->ended = true;
 }
 
-static bool grow(struct nj_h1 *h, struct nj__h1_buf *b, uint32_t n_bytes)
+/* Ensure room for `n` more bytes. Input is refused beyond the memory limit. */
+static bool reserve(struct nj_h1 *h, struct nj__h1_buf *b, uint32_t n)
 {
-    uint32_t need = b->n + n_bytes, room = need > 2 * b->room ? need : 2 * b->room;
-
-    if (b == &h->out && room < NJ__H1_OUTBOX_BYTES_FIRST)
-        room = NJ__H1_OUTBOX_BYTES_FIRST;
-    uint8_t *p = b != &h->out && nj_alloc_would_exceed(h->ctx->alloc, room)
-                     ? NULL
-                     : nj_alloc_resize(h->ctx->alloc, b->p, room);
+    if (nj_likely(b->room - b->n >= n))
+        return true;
+    uint32_t first = b == &h->out ? NJ__H1_OUTBOX_BYTES_FIRST : 0;
+    uint32_t room = nj_max_u32(nj_max_u32(b->n + n, 2 * b->room), first);
+    uint8_t *p = NULL;
+    if (b == &h->out || !nj_alloc_would_exceed(h->ctx->alloc, room))
+        p = nj_alloc_resize(h->ctx->alloc, b->p, room);
     if (!p) {
         nj__h1_out_of_memory(h);
         return false;
@@ -30,17 +31,17 @@ static bool grow(struct nj_h1 *h, struct nj__h1_buf *b, uint32_t n_bytes)
 
 bool nj__h1_buf_append(struct nj_h1 *h, struct nj__h1_buf *b, const uint8_t *data, uint32_t n)
 {
-    if (b->room - b->n < n && !grow(h, b, n))
+    if (!reserve(h, b, n))
         return false;
-    memcpy(b->p + b->n, data, n);
+    if (n > 0)
+        memcpy(b->p + b->n, data, n);
     b->n += n;
     return true;
 }
 
 void nj__h1_buf_free(struct nj_h1 *h, struct nj__h1_buf *b)
 {
-    if (b->p)
-        nj_alloc_free(h->ctx->alloc, b->p);
+    nj_alloc_free(h->ctx->alloc, b->p);
     *b = (struct nj__h1_buf){0};
 }
 
@@ -48,14 +49,21 @@ uint8_t *nj__h1_out_room(struct nj_h1 *h, uint32_t n_bytes)
 {
     struct nj__h1_buf *out = &h->out;
 
-    if (nj_unlikely(h->write_closed))
-        return NULL;
     if (nj_unlikely(out->room - out->n < n_bytes && h->out_at > 0)) {
-        memmove(out->p, out->p + h->out_at, nj__h1_n_unsent(h));
-        out->n -= h->out_at;
+        out->n = nj__h1_n_unsent(h);
+        memmove(out->p, out->p + h->out_at, out->n);
         h->out_at = 0;
     }
-    if (nj_unlikely(out->room - out->n < n_bytes) && !grow(h, out, n_bytes))
-        return NULL;
-    return out->p + out->n;
+    return nj_likely(!h->write_closed && reserve(h, out, n_bytes)) ? out->p + out->n : NULL;
+}
+
+bool nj__h1_out_append(struct nj_h1 *h, const void *from, uint32_t n)
+{
+    uint8_t *p = nj__h1_out_room(h, n);
+
+    if (!p)
+        return false;
+    memcpy(p, from, n);
+    h->out.n += n;
+    return true;
 }

@@ -4,79 +4,46 @@
 #include "base/field_syntax.h"
 #include "h1/h1_internal.h"
 
-enum state {
-    BAD,
-    SIZE = BAD, /* the state at the begin; no transition leads to it */
-    BEFORE_EXT,
-    NAME_BEGIN,
-    NAME,
-    AFTER_NAME,
-    VALUE_BEGIN,
-    VALUE,
-    QUOTED,
-    ESCAPED,
-    AFTER_QUOTED,
-    LINE_END,
-    DATA_CR,
-    DATA_LF,
-};
+/* clang-format off */
+/* Of the line with the size: before and in the digits, then in extensions. No transition leads to
+ * SIZE, so it stands for an error there. */
+enum state { SIZE, BEFORE_EXT, NAME_BEGIN, NAME, AFTER_NAME, VALUE_BEGIN, VALUE, QUOTED, ESCAPED,
+             AFTER_QUOTED, LINE_END, DATA_CR, DATA_LF };
 
 enum class { NONE, TCHAR, TEXT, BLANK, SEMICOLON, EQUALS, QUOTE, BACKSLASH, CR, N_CLASSES };
 
 /* By state and class of the next octet. chunk-ext = *( BWS ";" BWS name [ BWS "=" BWS value ] ). */
 static const uint8_t next_state[LINE_END][N_CLASSES] = {
-    [SIZE] = {[CR] = LINE_END, [SEMICOLON] = NAME_BEGIN, [BLANK] = BEFORE_EXT},
-    [BEFORE_EXT] = {[SEMICOLON] = NAME_BEGIN, [BLANK] = BEFORE_EXT},
+    [SIZE] = {[BLANK] = BEFORE_EXT, [SEMICOLON] = NAME_BEGIN, [CR] = LINE_END},
+    [BEFORE_EXT] = {[BLANK] = BEFORE_EXT, [SEMICOLON] = NAME_BEGIN},
     [NAME_BEGIN] = {[TCHAR] = NAME, [BLANK] = NAME_BEGIN},
-    [NAME] = {[TCHAR] = NAME,
-              [EQUALS] = VALUE_BEGIN,
-              [SEMICOLON] = NAME_BEGIN,
-              [BLANK] = AFTER_NAME,
-              [CR] = LINE_END},
-    [AFTER_NAME] = {[EQUALS] = VALUE_BEGIN, [SEMICOLON] = NAME_BEGIN, [BLANK] = AFTER_NAME},
-    [VALUE_BEGIN] = {[TCHAR] = VALUE, [QUOTE] = QUOTED, [BLANK] = VALUE_BEGIN},
-    [VALUE] = {[TCHAR] = VALUE, [SEMICOLON] = NAME_BEGIN, [BLANK] = BEFORE_EXT, [CR] = LINE_END},
-    [QUOTED] = {[TCHAR] = QUOTED,
-                [TEXT] = QUOTED,
-                [BLANK] = QUOTED,
-                [SEMICOLON] = QUOTED,
-                [EQUALS] = QUOTED,
-                [QUOTE] = AFTER_QUOTED,
-                [BACKSLASH] = ESCAPED},
-    [ESCAPED] = {[TCHAR] = QUOTED,
-                 [TEXT] = QUOTED,
-                 [BLANK] = QUOTED,
-                 [SEMICOLON] = QUOTED,
-                 [EQUALS] = QUOTED,
-                 [QUOTE] = QUOTED,
-                 [BACKSLASH] = QUOTED},
-    [AFTER_QUOTED] = {[SEMICOLON] = NAME_BEGIN, [BLANK] = BEFORE_EXT, [CR] = LINE_END},
+    [NAME] = {[TCHAR] = NAME, [BLANK] = AFTER_NAME, [SEMICOLON] = NAME_BEGIN,
+              [EQUALS] = VALUE_BEGIN, [CR] = LINE_END},
+    [AFTER_NAME] = {[BLANK] = AFTER_NAME, [SEMICOLON] = NAME_BEGIN, [EQUALS] = VALUE_BEGIN},
+    [VALUE_BEGIN] = {[TCHAR] = VALUE, [BLANK] = VALUE_BEGIN, [QUOTE] = QUOTED},
+    [VALUE] = {[TCHAR] = VALUE, [BLANK] = BEFORE_EXT, [SEMICOLON] = NAME_BEGIN, [CR] = LINE_END},
+    [QUOTED] = {[TCHAR ... EQUALS] = QUOTED, [QUOTE] = AFTER_QUOTED, [BACKSLASH] = ESCAPED},
+    [ESCAPED] = {[TCHAR ... BACKSLASH] = QUOTED},
+    [AFTER_QUOTED] = {[BLANK] = BEFORE_EXT, [SEMICOLON] = NAME_BEGIN, [CR] = LINE_END},
 };
+/* clang-format on */
 
 static enum class class_of(uint8_t c) {
-    switch (c){
-        case '\r' : return CR; case ' ' : case '\t' : return BLANK; case ';' : return SEMICOLON;
-        case '=' : return EQUALS;
-        case '"' : return QUOTE;
-        case '\\' : return BACKSLASH;
-        default : break;
-    }
-uint8_t in = nj_syntax_allowed_in[c];
-return in & NJ_IN_METHOD ? TCHAR : in & NJ_IN_VALUE ? TEXT : NONE;
-}
+    static const char marks[] = "\r \t;=\"\\";
+    static const uint8_t classes[] = {CR, BLANK, BLANK, SEMICOLON, EQUALS, QUOTE, BACKSLASH};
+    const char *mark = memchr(marks, c, sizeof classes);
+    uint8_t in = nj_syntax_allowed_in[c];
 
-static int hex_value(uint8_t c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+    if (mark) return (enum class)classes[mark - marks];
+    return in & NJ_IN_METHOD  ? TCHAR
+           : in & NJ_IN_VALUE ? TEXT
+                              : NONE;
 }
 
 /* One octet of the line with the size. False: it is malformed. */
 static bool take_octet(struct nj__h1_chunk *chunk, uint8_t c)
 {
-    int hex = chunk->state == SIZE ? hex_value(c) : -1;
+    int hex = chunk->state == SIZE ? nj_hex_value((char)c) : -1;
 
     if (hex >= 0) {
         chunk->n_bytes = chunk->n_bytes << 4 | (uint64_t)hex;
@@ -85,7 +52,7 @@ static bool take_octet(struct nj__h1_chunk *chunk, uint8_t c)
     if (chunk->n_digits == 0)
         return false;
     chunk->state = next_state[chunk->state][class_of(c)];
-    return chunk->state != BAD &&
+    return chunk->state != SIZE &&
            (chunk->state == LINE_END || ++chunk->n_ext <= NJ__H1_EXT_BYTES_MAX);
 }
 
@@ -94,26 +61,17 @@ enum nj__h1_chunk_result nj__h1_chunk_parse(struct nj__h1_chunk *chunk, const ui
 {
     while (*data < end) {
         uint8_t c = *(*data)++;
-        switch (chunk->state) {
-        case DATA_CR:
-            if (c != '\r')
+        if (chunk->state >= LINE_END) { /* a CRLF, of which each octet is a state */
+            if (c != (chunk->state == DATA_CR ? '\r' : '\n'))
                 return NJ__H1_CHUNK_LINE_END;
-            chunk->state = DATA_LF;
-            break;
-        case DATA_LF:
-            if (c != '\n')
-                return NJ__H1_CHUNK_LINE_END;
-            chunk->state = SIZE;
+            if (chunk->state == LINE_END) {
+                chunk->state = DATA_CR;
+                return chunk->n_bytes > 0 ? NJ__H1_CHUNK_DATA : NJ__H1_CHUNK_LAST;
+            }
             chunk->n_bytes = chunk->n_digits = 0;
-            break;
-        case LINE_END:
-            if (c != '\n')
-                return NJ__H1_CHUNK_LINE_END;
-            chunk->state = DATA_CR;
-            return chunk->n_bytes > 0 ? NJ__H1_CHUNK_DATA : NJ__H1_CHUNK_LAST;
-        default:
-            if (!take_octet(chunk, c))
-                return c == '\r' || c == '\n' ? NJ__H1_CHUNK_LINE_END : NJ__H1_CHUNK_BAD;
+            chunk->state = chunk->state == DATA_CR ? DATA_LF : SIZE;
+        } else if (!take_octet(chunk, c)) {
+            return c == '\r' || c == '\n' ? NJ__H1_CHUNK_LINE_END : NJ__H1_CHUNK_BAD;
         }
     }
     return NJ__H1_CHUNK_MORE;

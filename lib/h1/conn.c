@@ -61,7 +61,7 @@ bool nj_h1_is_idle(const struct nj_h1 *h)
 
 uint32_t nj_h1_buffered_bytes(const struct nj_h1 *h)
 {
-    return h->partial.room + h->kept.room + h->out.room;
+    return h->in.room + h->out.room;
 }
 
 uint32_t nj_h1_request_number(const struct nj_h1 *h)

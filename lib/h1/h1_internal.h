@@ -3,18 +3,17 @@
  * Types and functions shared by the files of lib/h1. Only these files and their tests include it.
  *
  *   h1_context.c     state shared by all connections of a shard
- *   buffer.c         buffers of a connection: an incomplete head, kept bytes, the outbox
- *   authority.c      syntax of uri-host and port
+ *   buffer.c         buffers of a connection: collected input, the outbox
  *   request_line.c   the request line
  *   request_head.c   lines of a head or of trailers, and what they say about the message
  *   chunk_syntax.c   sizes and extensions of chunks
- *   request_end.c    the open request ends
+ *   request_end.c    the end of the open request, and of all requests
  *   response_head.c  encoding of heads, and the cache of encoded heads
  *   response.c       responses: framing, 100 (Continue), trailers
- *   refusal.c        requests that are answered with an error by the engine
+ *   refusal.c        requests that the engine answers with an error
  *   output.c         output: the outbox, and bodies of responses
  *   input.c          input: heads and bodies of requests
- *   conn.c           start and end of a connection
+ *   conn.c           start and end of a connection, and queries
  *
  * Each file calls only files that stand above it in this list.
  */
@@ -52,6 +51,12 @@
 
 /* ---- h1_context.c ---- */
 
+/* A field that is allowed once: its first value, and how often it occurs. */
+struct nj__h1_once {
+    struct nj_str value;
+    uint32_t n;
+};
+
 /* A parsed head. Its strings are valid until the next head of any connection is parsed. */
 struct nj__h1_head {
     uint16_t refuse_status; /* 0: the request is not refused */
@@ -59,17 +64,13 @@ struct nj__h1_head {
     uint32_t n_used;            /* bytes of the lines that were parsed */
     uint32_t n_bytes, n_fields; /* as in struct nj_h1_limits */
     uint32_t n_scratch;         /* bytes of nj_h1_context.scratch in use */
-    bool is_trailer_section;
-    bool is_1_0;         /* HTTP/1.0 */
-    bool over_limit;     /* of struct nj_h1_limits */
-    bool is_connect;     /* the method is CONNECT */
+    bool is_trailer_section, is_1_0 /* HTTP/1.0 */, over_limit, is_connect;
     bool is_origin_form; /* the target has neither scheme nor authority */
     bool says_close, says_keep_alive;
     bool expects_continue, expects_other; /* RFC 9110 10.1.1: 100-continue; anything else */
     bool is_chunked;
-    uint8_t n_hosts, n_lengths, n_codings; /* fields of these names, at most 255 */
-    struct nj_str host, length, coding;    /* the first of each */
-    struct nj_request_head req;            /* last: its `header` is not cleared */
+    struct nj__h1_once host, length, coding;
+    struct nj_request_head req; /* last: its `header` is not cleared */
 };
 
 struct nj__h1_cached_head {
@@ -88,8 +89,7 @@ struct nj_h1_context {
     struct nj_field *fields; /* of the current head: limits.header_fields_max */
     char *scratch;           /* its names in lower case: limits.header_bytes_max + 1 */
     struct nj__h1_head head;
-    /* The bytes that `head` was parsed from, if their number is not 0. */
-    uint32_t n_last_head;
+    uint32_t n_last_head; /* if not 0: the bytes that `head` was parsed from */
     uint8_t last_head[NJ__H1_LAST_HEAD_MAX];
     struct nj__h1_cached_head cached[NJ__H1_CACHED_HEADS];
 };
@@ -101,14 +101,14 @@ struct nj__h1_buf {
     uint32_t n, room;
 };
 
-/* The part of a request that is read next. */
+/* The part of a request that is read next. DONE: none, since its response is not complete. */
 enum nj__h1_read {
     NJ__H1_READ_HEAD,
     NJ__H1_READ_CONTENT, /* the rest of a body of known length */
     NJ__H1_READ_CHUNK,   /* chunk syntax */
     NJ__H1_READ_CHUNK_DATA,
     NJ__H1_READ_TRAILERS,
-    NJ__H1_READ_DONE, /* nothing: the request is complete, its response is not */
+    NJ__H1_READ_DONE
 };
 
 /* How the end of a response's body is known (RFC 9112 6.3). */
@@ -126,20 +126,19 @@ struct nj__h1_trailers;
 struct nj_h1 {
     struct nj_h1_context *ctx;
     void *user, *request_user;
-    uint8_t read;    /* enum nj__h1_read */
-    uint8_t framing; /* enum nj__h1_framing, once the response is given */
+    uint8_t read, framing; /* enum nj__h1_read; enum nj__h1_framing, once the response is given */
     bool is_tls;
-    bool busy;         /* nj_h1_input() or nj_h1_output() is running */
-    bool open;         /* a request was passed to on_request and has not ended */
-    bool refusing;     /* on_refused is running */
-    bool has_response; /* of the open or refused request */
-    bool is_sent;      /* the response is in the outbox completely */
-    bool deferred;     /* the response body had no bytes, and no nj_h1_resume() came since */
-    bool reset;        /* nj_h1_reset() was called for the open request */
-    bool last;         /* no request follows the current one */
-    bool ended;        /* no request will be read */
-    bool write_closed; /* no more output is possible: out of memory, or closed */
-    bool must_reset;   /* nj_h1_must_reset() */
+    bool busy;                         /* nj_h1_input() or nj_h1_output() is running */
+    bool open;                         /* a request was passed to on_request and has not ended */
+    bool refusing;                     /* on_refused is running */
+    bool has_response;                 /* of the open or refused request */
+    bool is_sent;                      /* the response is in the outbox completely */
+    bool deferred;                     /* the body had no bytes; until nj_h1_resume() */
+    bool reset;                        /* nj_h1_reset() was called for the open request */
+    bool last;                         /* no request follows the current one */
+    bool ended;                        /* no request will be read */
+    bool write_closed;                 /* no more output is possible: out of memory, or closed */
+    bool must_reset;                   /* nj_h1_must_reset() */
     bool is_1_0, is_head, keeps_alive; /* of the request; keeps_alive: RFC 9112 9.3 */
     bool awaits_continue;              /* it expects 100 (Continue), and no body has come */
     bool has_on_end;                   /* it has a body, so that on_end is called */
@@ -149,14 +148,14 @@ struct nj_h1 {
     struct nj__h1_buf out; /* the outbox: unsent bytes begin at out_at; freed when there are none */
     uint32_t out_at;
     uint32_t number;   /* of requests */
-    uint64_t out_left; /* bytes of the response's body to be sent, by length */
+    uint64_t out_left; /* bytes of the response's body to be sent; UINT64_MAX: until its end */
     uint64_t in_left;  /* bytes of the request's body, or of its chunk, to be received */
     uint32_t n_held;   /* bytes passed to on_data that are not consumed */
-    uint32_t line_at;  /* where in `partial` the line begins that is not complete */
     struct nj__h1_chunk chunk;
-    struct nj__h1_buf partial; /* the received part of an incomplete head or trailer section */
-    struct nj__h1_buf kept;    /* nj_h1_keep(): bytes from kept_at on */
-    uint32_t kept_at;
+    /* An incomplete head or trailer section, of which n_seen bytes were parsed in vain and the line
+     * at line_at is not complete. Behind it, or alone: bytes of nj_h1_keep(). */
+    struct nj__h1_buf in;
+    uint32_t n_seen, line_at;
     nj_ns head_since; /* nj_h1_unfinished_head_since() */
 };
 _Static_assert(sizeof(struct nj_h1) <= 256, "the memory of an idle connection");
@@ -170,6 +169,7 @@ void nj__h1_buf_free(struct nj_h1 *h, struct nj__h1_buf *b);
 /* Ensure room for `n_bytes` in the outbox. Returns where they begin, or NULL. The caller adds the
  * bytes that it has written to out.n. */
 uint8_t *nj__h1_out_room(struct nj_h1 *h, uint32_t n_bytes);
+bool nj__h1_out_append(struct nj_h1 *h, const void *from, uint32_t n);
 
 /* Bytes of the outbox that the sink has not got yet. */
 static inline uint32_t nj__h1_n_unsent(const struct nj_h1 *h)
@@ -177,20 +177,13 @@ static inline uint32_t nj__h1_n_unsent(const struct nj_h1 *h)
     return h->out.n - h->out_at;
 }
 
-/* ---- authority.c ---- */
-
-/* uri-host [ ":" port ] (RFC 9110 7.2), without userinfo and with a host that is not empty. */
-bool nj__h1_is_authority(struct nj_str s);
-
 /* ---- request_line.c ---- */
 
-/* Refuse the request for the first of its errors. Returns false. */
+/* Record why a head is refused. Returns false. */
 static inline bool nj__h1_refuse_head(struct nj__h1_head *head, uint16_t status, nj_counter why)
 {
-    if (head->refuse_status == 0) {
-        head->refuse_status = status;
-        head->refuse_why = why;
-    }
+    head->refuse_status = status;
+    head->refuse_why = why;
     return false;
 }
 
@@ -203,22 +196,24 @@ bool nj__h1_parse_request_line(struct nj__h1_head *head, char *scratch, struct n
 enum nj__h1_lines { NJ__H1_LINES_MORE, NJ__H1_LINES_DONE, NJ__H1_LINES_BAD };
 
 /* Parse a request head into ctx->head. The result does not depend on how its bytes were divided
- * into inputs. */
+ * into inputs. MORE: it is not complete, and head.n_used is the next line_at. */
 enum nj__h1_lines nj__h1_parse_head(struct nj_h1_context *ctx, const uint8_t *data, uint32_t n);
 /* Parse the lines of an incomplete head or trailer section, of which all before `line_at` are
- * complete and valid, and the first `n_seen` bytes are known. MORE: head.n_used is the next
- * line_at. DONE: a head must be parsed as a whole. */
+ * complete and valid, and the first `n_seen` bytes are known. If the result is not MORE, a head
+ * must be parsed as a whole. */
 enum nj__h1_lines nj__h1_parse_lines(struct nj_h1_context *ctx, const uint8_t *data, uint32_t n,
                                      uint32_t line_at, uint32_t n_seen, bool is_trailer_section);
 
 /* ---- chunk_syntax.c ---- */
 
+/* MORE: all bytes are used. DATA: n_bytes of data follow. LAST: the trailer section follows.
+ * LINE_END: a bare CR or LF, or no CRLF behind data. BAD: any other error. */
 enum nj__h1_chunk_result {
-    NJ__H1_CHUNK_MORE,     /* all bytes are used */
-    NJ__H1_CHUNK_DATA,     /* n_bytes of data follow */
-    NJ__H1_CHUNK_LAST,     /* the trailer section follows */
-    NJ__H1_CHUNK_LINE_END, /* a bare CR or LF, or no CRLF behind data */
-    NJ__H1_CHUNK_BAD,      /* any other error */
+    NJ__H1_CHUNK_MORE,
+    NJ__H1_CHUNK_DATA,
+    NJ__H1_CHUNK_LAST,
+    NJ__H1_CHUNK_LINE_END,
+    NJ__H1_CHUNK_BAD
 };
 
 /* Parse chunk syntax (RFC 9112 7.1) up to the data of the chunk, from *data on. Begins with zeros;

@@ -11,31 +11,10 @@
 #include "base/compiler.h"
 #include "telem/counters_http.h"
 
-/* Bytes that are appended to an incomplete head at once: those behind its end are copied in vain.
- */
+/* Bytes that are appended at once to what was collected: those behind a head are copied in vain. */
 #define COLLECT_BYTES 1024u
 
-/* ---- the request ends ---- */
-
-/* The last byte of the request was read. */
-static void request_ends(struct nj_h1 *h)
-{
-    const struct nj_h1_events *ev = h->ctx->events;
-
-    h->read = h->open ? NJ__H1_READ_DONE : NJ__H1_READ_HEAD;
-    if (h->open && h->has_on_end && !h->reset && ev->on_end)
-        ev->on_end(h->user, h);
-}
-
 /* ---- heads ---- */
-
-/* RFC 9112 9.3 */
-static bool keeps_alive(const struct nj__h1_head *head)
-{
-    if (head->says_close || head->is_connect)
-        return false;
-    return !head->is_1_0 || head->says_keep_alive;
-}
 
 static void begin_body(struct nj_h1 *h, const struct nj__h1_head *head)
 {
@@ -52,15 +31,14 @@ static void begin_request(struct nj_h1 *h, struct nj__h1_head *head)
 {
     struct nj_request_head *req = &head->req;
 
+    nj_count(h->ctx->counters, NJ_C_requests);
     h->number++;
-    h->head_since = NJ_NEVER;
-    h->empty_line_seen = false;
     h->is_1_0 = head->is_1_0;
     h->is_head = nj_str_eq(req->method, NJ_STR("HEAD"));
-    h->keeps_alive = keeps_alive(head);
+    h->keeps_alive = !head->says_close && !head->is_connect &&
+                     (!head->is_1_0 || head->says_keep_alive); /* RFC 9112 9.3 */
     if (head->is_origin_form)
         req->scheme = h->is_tls ? NJ_STR("https") : NJ_STR("http");
-    nj_count(h->ctx->counters, NJ_C_requests);
     if (nj_unlikely(head->refuse_status)) {
         nj__h1_refuse(h, req, head->refuse_status, head->refuse_why);
         return;
@@ -71,15 +49,19 @@ static void begin_request(struct nj_h1 *h, struct nj__h1_head *head)
     nj__h1_send_small_body(h);
 }
 
-/* The head is complete, or refused. */
-static void head_parsed(struct nj_h1 *h, enum nj__h1_lines lines)
+/* The head or trailer section is not complete. */
+static uint32_t await_more(struct nj_h1 *h, uint32_t n)
 {
-    struct nj__h1_head *head = &h->ctx->head;
+    h->line_at = h->ctx->head.n_used;
+    h->n_seen = n;
+    return 0;
+}
 
-    if (nj_likely(lines == NJ__H1_LINES_DONE))
-        begin_request(h, head);
-    else
-        nj__h1_refuse(h, &head->req, head->refuse_status, head->refuse_why);
+/* The lines that were awaited are complete, or one of them is refused. */
+static void end_lines(struct nj_h1 *h)
+{
+    h->line_at = h->n_seen = 0;
+    h->head_since = NJ_NEVER;
 }
 
 /* One empty line before a request is ignored (RFC 9112 2.2). */
@@ -88,57 +70,36 @@ static bool skips_empty_line(struct nj_h1 *h, const uint8_t *data, uint32_t n)
     if (nj_likely(data[0] != '\r') || n < 2 || data[1] != '\n' || h->empty_line_seen)
         return false;
     h->empty_line_seen = true;
+    end_lines(h);
     return true;
-}
-
-/* The buffer has the begin of a head. Append bytes to it; returns how many belong to the head. */
-static uint32_t collect_head(struct nj_h1 *h, const uint8_t *data, uint32_t n)
-{
-    struct nj_h1_context *ctx = h->ctx;
-    struct nj__h1_buf *b = &h->partial;
-    uint32_t n_before = b->n;
-
-    n = nj_min_u32(n, COLLECT_BYTES);
-    if (!nj__h1_buf_append(h, b, data, n))
-        return n;
-    if (skips_empty_line(h, b->p, b->n)) {
-        nj__h1_buf_free(h, b);
-        return 2 - n_before;
-    }
-    enum nj__h1_lines rv = nj__h1_parse_lines(ctx, b->p, b->n, h->line_at, n_before, false);
-    if (rv == NJ__H1_LINES_MORE) {
-        h->line_at = ctx->head.n_used;
-        return n;
-    }
-    rv = nj__h1_parse_head(ctx, b->p, b->n); /* as a whole */
-    struct nj__h1_buf head = *b;
-    *b = (struct nj__h1_buf){0};
-    uint32_t n_used = rv == NJ__H1_LINES_DONE ? ctx->head.n_used - n_before : n;
-    head_parsed(h, rv);
-    nj__h1_buf_free(h, &head);
-    return n_used;
 }
 
 static uint32_t take_head(struct nj_h1 *h, const uint8_t *data, uint32_t n)
 {
-    if (h->partial.n > 0)
-        return collect_head(h, data, n);
+    struct nj_h1_context *ctx = h->ctx;
+    struct nj__h1_head *head = &ctx->head;
+
     if (skips_empty_line(h, data, n))
         return 2;
-    enum nj__h1_lines rv = nj__h1_parse_head(h->ctx, data, n);
-    if (nj_likely(rv != NJ__H1_LINES_MORE)) {
-        uint32_t n_used = rv == NJ__H1_LINES_DONE ? h->ctx->head.n_used : n;
-        head_parsed(h, rv);
-        return n_used;
-    }
-    h->line_at = h->ctx->head.n_used;
-    (void)nj__h1_buf_append(h, &h->partial, data, n);
-    return n;
+    if (nj_unlikely(h->n_seen > 0) &&
+        nj__h1_parse_lines(ctx, data, n, h->line_at, h->n_seen, false) == NJ__H1_LINES_MORE)
+        return await_more(h, n);
+    enum nj__h1_lines rv = nj__h1_parse_head(ctx, data, n);
+    if (nj_unlikely(rv == NJ__H1_LINES_MORE))
+        return await_more(h, n);
+    end_lines(h);
+    h->empty_line_seen = false;
+    uint32_t n_used = head->n_used;
+    if (nj_likely(rv == NJ__H1_LINES_DONE))
+        begin_request(h, head);
+    else
+        nj__h1_refuse(h, &head->req, head->refuse_status, head->refuse_why);
+    return h->ended ? n : n_used;
 }
 
 /* ---- bodies ---- */
 
-/* Errors of the framing. */
+/* An error of the framing. */
 static void refuse_body(struct nj_h1 *h, uint16_t status, nj_counter why)
 {
     static const struct nj_request_head none;
@@ -146,48 +107,50 @@ static void refuse_body(struct nj_h1 *h, uint16_t status, nj_counter why)
     nj__h1_refuse(h, &none, status, why);
 }
 
+/* The last byte of the request was read. */
+static void end_request(struct nj_h1 *h)
+{
+    const struct nj_h1_events *ev = h->ctx->events;
+
+    h->read = h->open ? NJ__H1_READ_DONE : NJ__H1_READ_HEAD;
+    if (h->open && h->has_on_end && !h->reset && ev->on_end)
+        ev->on_end(h->user, h);
+    nj__h1_send_small_body(h);
+}
+
 static uint32_t take_content(struct nj_h1 *h, const uint8_t *data, uint32_t n)
 {
-    n = (uint32_t)nj_min_u64(n, h->in_left);
-    h->awaits_continue = false;
     bool has_reader = h->open && h->ctx->events->on_data;
-    if (has_reader) {
-        n = nj_min_u32(n, NJ_H1_BODY_WINDOW_BYTES - h->n_held);
-        h->n_held += n;
-    }
-    h->in_left -= n;
+
+    h->awaits_continue = false;
+    n = (uint32_t)nj_min_u64(n, h->in_left);
     if (has_reader)
+        n = nj_min_u32(n, NJ_H1_BODY_WINDOW_BYTES - h->n_held);
+    h->in_left -= n;
+    if (has_reader) {
+        h->n_held += n;
         h->ctx->events->on_data(h->user, h, data, n);
-    if (h->in_left > 0)
-        return n;
-    if (h->read == NJ__H1_READ_CONTENT)
-        request_ends(h);
-    else
+    }
+    if (h->in_left == 0 && h->read == NJ__H1_READ_CHUNK_DATA)
         h->read = NJ__H1_READ_CHUNK;
+    else if (h->in_left == 0)
+        end_request(h);
     return n;
 }
 
 static uint32_t take_chunk_syntax(struct nj_h1 *h, const uint8_t *data, uint32_t n)
 {
     const uint8_t *at = data;
+    enum nj__h1_chunk_result rv = nj__h1_chunk_parse(&h->chunk, &at, data + n);
 
     h->awaits_continue = false;
-    switch (nj__h1_chunk_parse(&h->chunk, &at, data + n)) {
-    case NJ__H1_CHUNK_MORE:
-        break;
-    case NJ__H1_CHUNK_DATA:
+    if (rv == NJ__H1_CHUNK_DATA) {
         h->in_left = h->chunk.n_bytes;
         h->read = NJ__H1_READ_CHUNK_DATA;
-        break;
-    case NJ__H1_CHUNK_LAST:
+    } else if (rv == NJ__H1_CHUNK_LAST) {
         h->read = NJ__H1_READ_TRAILERS;
-        break;
-    case NJ__H1_CHUNK_LINE_END:
-        refuse_body(h, 400, NJ_C_h1_line_end);
-        break;
-    case NJ__H1_CHUNK_BAD:
-        refuse_body(h, 400, NJ_C_h1_chunk);
-        break;
+    } else if (rv != NJ__H1_CHUNK_MORE) {
+        refuse_body(h, 400, rv == NJ__H1_CHUNK_BAD ? NJ_C_h1_chunk : NJ_C_h1_line_end);
     }
     return (uint32_t)(at - data);
 }
@@ -195,33 +158,23 @@ static uint32_t take_chunk_syntax(struct nj_h1 *h, const uint8_t *data, uint32_t
 /* Trailers are checked and dropped (RFC 9112 7.1.2). */
 static uint32_t take_trailers(struct nj_h1 *h, const uint8_t *data, uint32_t n)
 {
-    struct nj_h1_context *ctx = h->ctx;
-    struct nj__h1_buf *b = &h->partial;
-    uint32_t n_before = b->n, line_at = n_before > 0 ? h->line_at : 0;
+    struct nj__h1_head *head = &h->ctx->head;
+    enum nj__h1_lines rv = nj__h1_parse_lines(h->ctx, data, n, h->line_at, h->n_seen, true);
 
-    n = nj_min_u32(n, COLLECT_BYTES);
-    if (n_before > 0 && !nj__h1_buf_append(h, b, data, n))
-        return n;
-    enum nj__h1_lines rv =
-        nj__h1_parse_lines(ctx, n_before > 0 ? b->p : data, n_before + n, line_at, n_before, true);
-    if (rv == NJ__H1_LINES_MORE) {
-        h->line_at = ctx->head.n_used;
-        if (n_before == 0)
-            (void)nj__h1_buf_append(h, b, data, n);
-        return n;
-    }
-    nj__h1_buf_free(h, b);
-    if (rv == NJ__H1_LINES_DONE) {
-        n = ctx->head.n_used - n_before;
-        request_ends(h);
-    } else {
-        refuse_body(h, ctx->head.refuse_status, ctx->head.refuse_why);
-    }
+    if (rv == NJ__H1_LINES_MORE)
+        return await_more(h, n);
+    end_lines(h);
+    n = head->n_used;
+    if (rv == NJ__H1_LINES_DONE)
+        end_request(h);
+    else
+        refuse_body(h, head->refuse_status, head->refuse_why);
     return n;
 }
 
 /* ---- input ---- */
 
+/* Returns how many bytes were used. 0: more are needed. */
 static uint32_t take(struct nj_h1 *h, const uint8_t *data, uint32_t n)
 {
     switch ((enum nj__h1_read)h->read) {
@@ -241,31 +194,54 @@ static uint32_t take(struct nj_h1 *h, const uint8_t *data, uint32_t n)
 
 static uint32_t process(struct nj_h1 *h, const uint8_t *data, uint32_t n)
 {
-    uint32_t at = 0;
+    uint32_t at = 0, n_used = 1;
 
-    while (at < n && nj_h1_may_read(h)) {
+    while (at < n && n_used > 0 && nj_h1_may_read(h)) {
         if (h->is_sent)
             nj__h1_response_sent(h); /* it is in the outbox: the next request can begin */
         if (h->ended || h->reset)
             return n;
-        at += take(h, data + at, n - at);
+        n_used = take(h, data + at, n - at);
+        at += n_used;
     }
     return at;
 }
 
-static void process_kept(struct nj_h1 *h)
+/* Process what was collected with `n` more bytes. Returns how many of these were used. */
+static uint32_t process_collected(struct nj_h1 *h, const uint8_t *data, uint32_t n)
 {
-    struct nj__h1_buf *kept = &h->kept;
-
-    /* A callback may end the connection, which frees the buffer. */
-    struct nj__h1_buf b = *kept;
-    *kept = (struct nj__h1_buf){0};
-    h->kept_at += process(h, b.p + h->kept_at, b.n - h->kept_at);
-    *kept = b;
-    if (h->kept_at == kept->n || h->ended) {
-        h->kept_at = 0;
-        nj__h1_buf_free(h, kept);
+    if (!nj__h1_buf_append(h, &h->in, data, n))
+        return n;
+    struct nj__h1_buf b = h->in; /* the connection may end meanwhile */
+    h->in = (struct nj__h1_buf){0};
+    uint32_t n_used = process(h, b.p, b.n), rest = b.n - n_used;
+    uint32_t n_back = nj_h1_may_read(h) ? 0 : nj_min_u32(n, rest); /* the owner holds them */
+    b.n = rest - n_back;
+    if (b.n == 0 || h->ended) {
+        nj__h1_buf_free(h, &b);
+    } else {
+        memmove(b.p, b.p + n_used, b.n);
+        h->in = b;
     }
+    return n - n_back;
+}
+
+uint32_t nj_h1_input(struct nj_h1 *h, const uint8_t *data, uint32_t n_bytes)
+{
+    uint32_t at = 0;
+
+    NJ_ASSERT(!h->busy);
+    h->busy = true;
+    while (h->in.n > 0 && (at < n_bytes || nj_h1_has_kept(h)) && nj_h1_may_read(h))
+        at += process_collected(h, data + at, nj_min_u32(n_bytes - at, COLLECT_BYTES));
+    if (h->in.n == 0)
+        at += process(h, data + at, n_bytes - at);
+    if (at < n_bytes && nj_h1_may_read(h)) {
+        (void)nj__h1_buf_append(h, &h->in, data + at, n_bytes - at);
+        at = n_bytes;
+    }
+    h->busy = false;
+    return at;
 }
 
 bool nj_h1_may_read(const struct nj_h1 *h)
@@ -274,42 +250,17 @@ bool nj_h1_may_read(const struct nj_h1 *h)
         return true;
     if (nj__h1_n_unsent(h) >= NJ__H1_BATCH_BYTES)
         return false;
-    if (h->read == NJ__H1_READ_DONE)
-        return h->is_sent;
-    return h->n_held < NJ_H1_BODY_WINDOW_BYTES;
-}
-
-uint32_t nj_h1_input(struct nj_h1 *h, const uint8_t *data, uint32_t n_bytes)
-{
-    uint32_t n_used = 0;
-
-    NJ_ASSERT(!h->busy);
-    h->busy = true;
-    if (nj_unlikely(h->kept.n > 0))
-        process_kept(h);
-    if (h->kept.n == 0)
-        n_used = process(h, data, n_bytes);
-    h->busy = false;
-    return n_used;
+    return h->read == NJ__H1_READ_DONE ? h->is_sent : h->n_held < NJ_H1_BODY_WINDOW_BYTES;
 }
 
 bool nj_h1_keep(struct nj_h1 *h, const uint8_t *data, uint32_t n_bytes)
 {
-    struct nj__h1_buf *kept = &h->kept;
-
-    if (h->ended)
-        return !h->write_closed;
-    if (h->kept_at > 0) {
-        memmove(kept->p, kept->p + h->kept_at, kept->n - h->kept_at);
-        kept->n -= h->kept_at;
-        h->kept_at = 0;
-    }
-    return nj__h1_buf_append(h, kept, data, n_bytes);
+    return h->ended ? !h->write_closed : nj__h1_buf_append(h, &h->in, data, n_bytes);
 }
 
 bool nj_h1_has_kept(const struct nj_h1 *h)
 {
-    return h->kept.n > 0;
+    return h->in.n > h->n_seen;
 }
 
 void nj_h1_consume(struct nj_h1 *h, size_t n_bytes)
@@ -319,16 +270,16 @@ void nj_h1_consume(struct nj_h1 *h, size_t n_bytes)
 
 nj_ns nj_h1_unfinished_head_since(struct nj_h1 *h, nj_ns now)
 {
-    if (h->read != NJ__H1_READ_HEAD || h->partial.n == 0 || h->ended)
-        h->head_since = NJ_NEVER;
-    else if (h->head_since == NJ_NEVER)
+    if (h->read != NJ__H1_READ_HEAD || h->n_seen == 0)
+        return NJ_NEVER;
+    if (h->head_since == NJ_NEVER)
         h->head_since = now;
     return h->head_since;
 }
 
 void nj_h1_end_for_timeout(struct nj_h1 *h)
 {
-    if (h->read == NJ__H1_READ_HEAD && !h->open && !h->ended && h->partial.n > 0)
+    if (h->read == NJ__H1_READ_HEAD && h->n_seen > 0)
         refuse_body(h, 408, NJ_C_h1_head_timeout);
     else
         nj_h1_drain(h);

@@ -17,8 +17,8 @@ void nj__h1_body_close(struct nj_h1 *h)
 void nj__h1_end(struct nj_h1 *h)
 {
     h->ended = true;
-    nj__h1_buf_free(h, &h->partial);
-    nj__h1_buf_free(h, &h->kept);
+    h->n_seen = 0;
+    nj__h1_buf_free(h, &h->in);
 }
 
 void nj__h1_request_close(struct nj_h1 *h, bool complete)

@@ -67,49 +67,42 @@ static void take_connection(struct nj__h1_head *head, struct nj_str list)
 /* RFC 9110 10.1.1. An empty list expects nothing. */
 static void take_expect(struct nj__h1_head *head, struct nj_str value)
 {
-    if (nj_str_eq_nocase(value, NJ_STR("100-continue")))
-        head->expects_continue = true;
-    else
-        head->expects_other |= value.n_bytes > 0;
+    bool is_continue = nj_str_eq_nocase(value, NJ_STR("100-continue"));
+
+    head->expects_continue |= is_continue;
+    head->expects_other |= !is_continue && value.n_bytes > 0;
 }
 
-static void take_first(struct nj_str *slot, uint8_t *n, struct nj_str value)
+static void take_once(struct nj__h1_once *slot, struct nj_str value)
 {
-    if (*n == 0)
-        *slot = value;
-    *n = (uint8_t)(*n + (*n < UINT8_MAX));
+    if (slot->n++ == 0)
+        slot->value = value;
 }
 
 /* Returns whether the field is shown to the owner. */
 static bool take_known(struct nj__h1_head *head, const struct nj_field *f)
 {
-    switch (known_of(f->name)) {
-    case HOST:
-        take_first(&head->host, &head->n_hosts, f->value);
-        return head->is_origin_form; /* else the target overrides it (RFC 9112 3.2.2) */
-    case LENGTH:
-        take_first(&head->length, &head->n_lengths, f->value);
+    enum known known = known_of(f->name);
+
+    if (known == OTHER) {
+        enum nj_header which = nj_header_id_of_name(f->name);
+        if (which != NJ_N_HEADERS)
+            nj_header_add(&head->req, which, f->value);
         return true;
-    case CODING:
-        take_first(&head->coding, &head->n_codings, f->value);
-        return false;
-    case CONNECTION:
-        take_connection(head, f->value);
-        return false;
-    case EXPECT:
-        take_expect(head, f->value);
-        return true;
-    case TE:
-        return nj_str_eq_nocase(f->value, NJ_STR("trailers"));
-    case HIDDEN:
-        return false;
-    case OTHER:
-        break;
     }
-    enum nj_header which = nj_header_id_of_name(f->name);
-    if (which != NJ_N_HEADERS)
-        nj_header_add(&head->req, which, f->value);
-    return true;
+    if (known == HOST)
+        take_once(&head->host, f->value);
+    else if (known == LENGTH)
+        take_once(&head->length, f->value);
+    else if (known == CODING)
+        take_once(&head->coding, f->value);
+    else if (known == CONNECTION)
+        take_connection(head, f->value);
+    else if (known == EXPECT)
+        take_expect(head, f->value);
+    /* A target with a host overrides Host (RFC 9112 3.2.2). */
+    return known == LENGTH || known == EXPECT || (known == HOST && head->is_origin_form) ||
+           (known == TE && nj_str_eq_nocase(f->value, NJ_STR("trailers")));
 }
 
 static void take_field(struct nj_h1_context *ctx, const struct nj_field *f)
@@ -117,28 +110,25 @@ static void take_field(struct nj_h1_context *ctx, const struct nj_field *f)
     struct nj__h1_head *head = &ctx->head;
 
     head->n_bytes += f->name.n_bytes + f->value.n_bytes + 32;
-    if (nj_unlikely(++head->n_fields > ctx->limits.header_fields_max ||
-                    head->n_bytes > ctx->limits.header_bytes_max)) {
-        head->over_limit = true;
+    head->over_limit |= ++head->n_fields > ctx->limits.header_fields_max ||
+                        head->n_bytes > ctx->limits.header_bytes_max;
+    if (nj_unlikely(head->over_limit || head->is_trailer_section))
         return;
-    }
-    if (!head->is_trailer_section && take_known(head, f))
+    head->n_scratch += f->name.n_bytes;
+    if (take_known(head, f))
         ctx->fields[head->req.n_fields++] = *f;
 }
 
-/* Write the name at the begin of the line in lower case. It ends before an octet that is no tchar,
- * at the latest at the line's CR. */
+/* Write the name at the begin of a line in lower case. It ends before an octet that is no tchar, at
+ * the latest at the line's CR. */
 static struct nj_str lower_name(char *to, const char *from)
 {
-    const struct nj_str name = {to, 0};
-    uint8_t in;
     uint32_t n = 0;
+    uint8_t in;
 
-    while ((in = nj_syntax_allowed_in[(uint8_t)from[n]]) & NJ_IN_METHOD) {
-        to[n] = (char)(from[n] | (in & NJ_IN_NAME ? 0 : 0x20)); /* tchar, but not in lower case */
-        n++;
-    }
-    return (struct nj_str){name.p, n};
+    for (; (in = nj_syntax_allowed_in[(uint8_t)from[n]]) & NJ_IN_METHOD; n++)
+        to[n] = (char)(from[n] | (in & NJ_IN_NAME ? 0 : 0x20)); /* else it is in upper case */
+    return (struct nj_str){to, n};
 }
 
 /* A field line (RFC 9112 5) without its CRLF. False: it is malformed. */
@@ -156,10 +146,6 @@ static bool take_field_line(struct nj_h1_context *ctx, struct nj_str line)
     f.value = nj_str_trim(line);
     if (nj_unlikely(!nj_syntax_allows_fast(f.value, ' ', NJ_IN_VALUE)))
         return nj__h1_refuse_head(head, 400, NJ_C_h1_field_value);
-    if (head->is_trailer_section) /* its names are not needed */
-        head->n_scratch = 0;
-    else
-        head->n_scratch += f.name.n_bytes;
     take_field(ctx, &f);
     return true;
 }
@@ -170,10 +156,8 @@ static bool take_line(struct nj_h1_context *ctx, struct nj_str line, bool is_req
     bool ok = is_request_line ? nj__h1_parse_request_line(head, ctx->scratch, line)
                               : take_field_line(ctx, line);
 
-    if (nj_unlikely(!ok) && memchr(line.p, '\r', line.n_bytes)) { /* it is nowhere valid */
-        head->refuse_status = 400;
-        head->refuse_why = NJ_C_h1_line_end;
-    }
+    if (nj_unlikely(!ok) && memchr(line.p, '\r', line.n_bytes)) /* which is valid nowhere */
+        nj__h1_refuse_head(head, 400, NJ_C_h1_line_end);
     return ok;
 }
 
@@ -182,33 +166,31 @@ static enum nj__h1_lines take_lines(struct nj_h1_context *ctx, const uint8_t *da
                                     uint32_t at, uint32_t n_seen)
 {
     struct nj__h1_head *head = &ctx->head;
-    bool is_first = at == 0 && !head->is_trailer_section;
+    bool is_first = at == 0 && !head->is_trailer_section, ok = true;
 
-    for (;; is_first = false) {
-        uint32_t from = n_seen > at ? n_seen : at;
+    for (; ok; is_first = false) {
+        uint32_t from = nj_max_u32(n_seen, at);
         const uint8_t *lf = memchr(data + from, '\n', n - from);
         uint32_t end = lf ? (uint32_t)(lf - data) + 1 : n;
         head->n_used = at;
         if (nj_unlikely(end > ctx->limits.header_bytes_max)) {
             nj__h1_refuse_head(head, is_first ? 414 : 431,
                                is_first ? NJ_C_h1_target_long : NJ_C_h1_head_full);
-            return NJ__H1_LINES_BAD;
+            break;
         }
         if (!lf)
             return NJ__H1_LINES_MORE;
         if (nj_unlikely(end - at < 2 || lf[-1] != '\r')) {
             nj__h1_refuse_head(head, 400, NJ_C_h1_line_end);
-            return NJ__H1_LINES_BAD;
+            break;
         }
-        const struct nj_str line = {(const char *)data + at, end - at - 2};
-        if (line.n_bytes == 0 && !is_first) {
-            head->n_used = end;
+        head->n_used = end;
+        if (end - at == 2 && !is_first)
             return NJ__H1_LINES_DONE;
-        }
-        if (nj_unlikely(!take_line(ctx, line, is_first)))
-            return NJ__H1_LINES_BAD;
+        ok = take_line(ctx, (struct nj_str){(const char *)data + at, end - at - 2}, is_first);
         at = end;
     }
+    return NJ__H1_LINES_BAD;
 }
 
 enum nj__h1_lines nj__h1_parse_lines(struct nj_h1_context *ctx, const uint8_t *data, uint32_t n,
@@ -225,54 +207,48 @@ enum nj__h1_lines nj__h1_parse_lines(struct nj_h1_context *ctx, const uint8_t *d
 
 /* ---- a complete head ---- */
 
-static bool is_chunked(struct nj_str coding)
+/* A list of transfer codings other than "chunked": 501 if there is another one, 400 if chunked is
+ * not the last, or is applied twice (RFC 9112 6.1, 6.3). */
+static bool refuse_codings(struct nj__h1_head *head)
 {
-    return nj_str_eq_nocase(coding, NJ_STR("chunked"));
-}
-
-/* The status for a list of transfer codings other than "chunked": 501 if there is another one, 400
- * if chunked is not the last, or is applied twice (RFC 9112 6.1, 6.3). */
-static uint16_t status_of_codings(struct nj_str list)
-{
-    struct nj_str coding;
-    bool after_chunked = false, others = false;
+    struct nj_str list = head->coding.value, coding;
+    bool after_chunked = false, in_order = true, others = false;
 
     while (next_element(&list, &coding)) {
-        if (after_chunked)
-            return 400;
-        after_chunked = is_chunked(coding);
+        in_order &= !after_chunked;
+        after_chunked = nj_str_eq_nocase(coding, NJ_STR("chunked"));
         others |= !after_chunked;
     }
-    return others ? 501 : 400;
+    return nj__h1_refuse_head(head, in_order && others ? 501 : 400, NJ_C_h1_coding);
 }
 
 /* RFC 9112 6.3 */
 static bool check_body(struct nj__h1_head *head)
 {
-    if (nj_likely(head->n_codings + head->n_lengths == 0))
+    if (nj_likely(head->coding.n + head->length.n == 0))
         return true;
-    if (head->n_codings > 0 && (head->n_lengths > 0 || head->is_1_0))
+    if (head->coding.n > 0 && (head->length.n > 0 || head->is_1_0))
         return nj__h1_refuse_head(head, 400, NJ_C_h1_length_conflict);
-    if (head->n_codings > 1)
+    if (head->coding.n > 1)
         return nj__h1_refuse_head(head, 400, NJ_C_h1_coding);
-    head->is_chunked = head->n_codings > 0 && is_chunked(head->coding);
-    if (head->n_codings > 0)
-        return head->is_chunked ||
-               nj__h1_refuse_head(head, status_of_codings(head->coding), NJ_C_h1_coding);
-    bool ok = head->n_lengths == 1 && head->length.n_bytes <= 18 &&
-              nj_str_parse_u64(head->length, &head->req.content_length);
-    return ok || nj__h1_refuse_head(head, 400, NJ_C_h1_length);
+    head->is_chunked =
+        head->coding.n > 0 && nj_str_eq_nocase(head->coding.value, NJ_STR("chunked"));
+    if (head->coding.n > 0)
+        return head->is_chunked || refuse_codings(head);
+    return (head->length.n == 1 && head->length.value.n_bytes <= 18 &&
+            nj_str_parse_u64(head->length.value, &head->req.content_length)) ||
+           nj__h1_refuse_head(head, 400, NJ_C_h1_length);
 }
 
 /* RFC 9112 3.2 */
 static bool check_host(struct nj__h1_head *head)
 {
-    if (head->n_hosts == 0 && head->is_1_0)
+    if (head->host.n == 0 && head->is_1_0)
         return true;
-    if (head->n_hosts != 1 || !nj__h1_is_authority(head->host))
+    if (head->host.n != 1 || !nj_syntax_is_authority(head->host.value))
         return nj__h1_refuse_head(head, 400, NJ_C_h1_host);
     if (head->is_origin_form)
-        head->req.authority = head->host;
+        head->req.authority = head->host.value;
     return true;
 }
 
@@ -302,20 +278,17 @@ static enum nj__h1_lines parse_whole(struct nj_h1_context *ctx, const uint8_t *d
     return rv;
 }
 
-/* Consecutive requests are often identical: the last head is kept with the bytes that it points
+/* Consecutive requests are often identical, so the last head is kept with the bytes that it points
  * to. */
 enum nj__h1_lines nj__h1_parse_head(struct nj_h1_context *ctx, const uint8_t *data, uint32_t n)
 {
-    uint32_t n_last = ctx->n_last_head;
+    uint32_t n_last = ctx->n_last_head, n_copied = nj_min_u32(n, NJ__H1_LAST_HEAD_MAX);
 
     if (n_last > 0 && n >= n_last && memcmp(ctx->last_head, data, n_last) == 0)
         return NJ__H1_LINES_DONE;
-    uint32_t n_copied = nj_min_u32(n, NJ__H1_LAST_HEAD_MAX);
     memcpy(ctx->last_head, data, n_copied);
     enum nj__h1_lines rv = parse_whole(ctx, ctx->last_head, n_copied);
     if (rv == NJ__H1_LINES_DONE)
         ctx->n_last_head = ctx->head.n_used;
-    else if (rv == NJ__H1_LINES_MORE && n_copied < n)
-        rv = parse_whole(ctx, data, n);
-    return rv;
+    return rv == NJ__H1_LINES_MORE && n_copied < n ? parse_whole(ctx, data, n) : rv;
 }

@@ -20,21 +20,17 @@ struct nj__h1_trailers {
 
 /* ---- framing ---- */
 
-static bool has_body(const struct nj_h1 *h, uint16_t status)
-{
-    return !h->is_head && status != 204 && status != 304;
-}
-
 /* `length`: the value of Content-Length among the fields of the caller. */
 static enum nj__h1_framing choose_framing(struct nj_h1 *h, uint16_t status, uint64_t length)
 {
     uint64_t n_bytes = h->body ? h->body->ops->remaining(h->body) : 0;
+    bool has_content = !h->is_head && status != 204 && status != 304;
 
-    if (n_bytes == 0 || !has_body(h, status))
+    if (n_bytes == 0 || !has_content)
         nj__h1_body_close(h);
-    if (!has_body(h, status))
-        return NJ__H1_NO_BODY;
     h->out_left = UINT64_MAX;
+    if (!has_content)
+        return NJ__H1_NO_BODY;
     if (length == NJ__H1_LENGTH_UNKNOWN && n_bytes == NJ_BODY_LEN_UNKNOWN)
         return h->is_1_0 ? NJ__H1_BY_CLOSE : NJ__H1_CHUNKED;
     h->out_left = length != NJ__H1_LENGTH_UNKNOWN ? length : n_bytes;
@@ -47,63 +43,44 @@ static enum nj__h1_framing choose_framing(struct nj_h1 *h, uint16_t status, uint
  * the client may not even send it, while it waits for 100 (Continue) (RFC 9110 10.1.1). */
 static bool gives_up_request(const struct nj_h1 *h)
 {
-    if (nj_likely(h->read == NJ__H1_READ_DONE) || h->refusing)
-        return false;
-    return h->awaits_continue || h->read != NJ__H1_READ_CONTENT ||
-           h->in_left > NJ__H1_SKIP_BYTES_MAX;
-}
-
-static uint8_t *put_length(uint8_t *to, uint64_t length)
-{
-    char digits[NJ_U64_DIGITS_MAX];
-
-    to = nj__h1_put_str(to, NJ_STR("Content-Length: "));
-    to = nj__h1_put_str(to, nj_str_of_u64(digits, length));
-    return nj__h1_put_str(to, NJ_STR("\r\n"));
+    return nj_unlikely(h->read != NJ__H1_READ_DONE) && !h->refusing &&
+           (h->awaits_continue || h->read != NJ__H1_READ_CONTENT ||
+            h->in_left > NJ__H1_SKIP_BYTES_MAX);
 }
 
 /* Complete the head in the outbox, which has room for HEAD_END_MAX bytes. */
 static void put_head_end(struct nj_h1 *h, uint64_t length)
 {
-    uint8_t *begin = h->out.p + h->out.n, *to = begin;
+    char digits[NJ_U64_DIGITS_MAX];
+    uint8_t *to = h->out.p + h->out.n;
 
-    if (h->framing == NJ__H1_BY_LENGTH && length == NJ__H1_LENGTH_UNKNOWN)
-        to = put_length(to, h->out_left);
-    else if (h->framing == NJ__H1_CHUNKED)
+    if (h->framing == NJ__H1_BY_LENGTH && length == NJ__H1_LENGTH_UNKNOWN) {
+        to = nj__h1_put_str(to, NJ_STR("Content-Length: "));
+        to = nj__h1_put_str(to, nj_str_of_u64(digits, h->out_left));
+        to = nj__h1_put_str(to, NJ_STR("\r\n"));
+    } else if (h->framing == NJ__H1_CHUNKED) {
         to = nj__h1_put_str(to, NJ_STR("Transfer-Encoding: chunked\r\n"));
+    }
     if (nj_unlikely(h->last))
         to = nj__h1_put_str(to, NJ_STR("Connection: close\r\n"));
     else if (h->is_1_0)
         to = nj__h1_put_str(to, NJ_STR("Connection: keep-alive\r\n"));
     to = nj__h1_put_str(to, NJ_STR("\r\n"));
-    h->out.n += (uint32_t)(to - begin);
+    h->out.n = (uint32_t)(to - h->out.p);
 }
 
 /* ---- responses ---- */
 
-/* The response is given. False: nothing more may be sent. */
-static bool begin_response(struct nj_h1 *h, struct nj_body *body)
-{
-    NJ_ASSERT((h->open || h->refusing) && !h->has_response);
-    h->has_response = true;
-    h->framing = NJ__H1_NO_BODY;
-    h->body = body;
-    if (nj_likely(!h->write_closed && !h->reset))
-        return true;
-    nj__h1_body_close(h);
-    return false;
-}
-
 /* The status line and the fields of the caller are in the outbox. */
-static void complete_head(struct nj_h1 *h, uint16_t status, uint64_t length)
+static void complete_head(struct nj_h1 *h, uint16_t status, uint64_t length, struct nj_body *body)
 {
-    enum nj__h1_framing framing = choose_framing(h, status, length);
-
-    h->framing = (uint8_t)framing;
-    h->last |= !h->keeps_alive || framing == NJ__H1_BY_CLOSE || gives_up_request(h);
+    h->has_response = true;
+    h->body = body;
+    h->framing = (uint8_t)choose_framing(h, status, length);
+    h->last |= !h->keeps_alive || h->framing == NJ__H1_BY_CLOSE || gives_up_request(h);
     put_head_end(h, length);
     nj_count_status(h->ctx->counters, status);
-    h->is_sent = !h->body && (framing != NJ__H1_BY_LENGTH || h->out_left == 0);
+    h->is_sent = h->framing == NJ__H1_NO_BODY || (!h->body && h->out_left == 0);
 }
 
 int nj_h1_respond(struct nj_h1 *h, uint16_t status, const struct nj_field *fields,
@@ -111,50 +88,41 @@ int nj_h1_respond(struct nj_h1 *h, uint16_t status, const struct nj_field *field
 {
     uint64_t length;
 
+    NJ_ASSERT((h->open || h->refusing) && !h->has_response);
     NJ_ASSERT(status >= 200 && status <= 599 && n_fields <= NJ__H1_RESPONSE_FIELDS_MAX);
-    if (nj_unlikely(!begin_response(h, body)))
-        return h->write_closed ? -1 : 0;
-    if (!nj__h1_put_head(h, status, fields, n_fields, stamp, HEAD_END_MAX, &length)) {
-        nj__h1_body_close(h);
-        return -1;
+    if (nj_likely(!h->reset) &&
+        nj__h1_put_head(h, status, fields, n_fields, stamp, HEAD_END_MAX, &length)) {
+        complete_head(h, status, length, body);
+        return 0;
     }
-    complete_head(h, status, length);
-    return 0;
+    h->has_response = true; /* but nothing will be sent */
+    if (body)
+        body->ops->close(body);
+    return h->write_closed ? -1 : 0;
 }
 
 bool nj_h1_respond_cached(struct nj_h1 *h, uint16_t status, uint64_t stamp, struct nj_body *body)
 {
     uint64_t length;
 
-    NJ_ASSERT(stamp > 0);
-    if (nj_unlikely(h->write_closed || h->reset) ||
-        !nj__h1_put_cached_head(h, stamp, HEAD_END_MAX, &length))
+    NJ_ASSERT(h->open && !h->has_response && stamp > 0);
+    if (nj_unlikely(h->reset) || !nj__h1_put_cached_head(h, stamp, HEAD_END_MAX, &length))
         return false;
-    begin_response(h, body);
-    complete_head(h, status, length);
+    complete_head(h, status, length, body);
     return true;
 }
 
 void nj_h1_send_continue(struct nj_h1 *h)
 {
-    static const struct nj_str text = NJ_STR_INIT("HTTP/1.1 100 Continue\r\n\r\n");
+    static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
 
-    if (!h->open || h->has_response || h->reset || !h->awaits_continue)
-        return;
-    h->awaits_continue = false;
-    uint8_t *p = nj__h1_out_room(h, text.n_bytes);
-    if (p)
-        h->out.n += (uint32_t)(nj__h1_put_str(p, text) - p);
+    if (h->open && !h->has_response && !h->reset && h->awaits_continue)
+        h->awaits_continue = !nj__h1_out_append(h, text, sizeof text - 1);
 }
 
 void nj_h1_resume(struct nj_h1 *h)
 {
     h->deferred = false;
-}
-
-bool nj_h1_is_blocked_by_body(const struct nj_h1 *h)
-{
-    return h->deferred && !h->reset && !h->write_closed;
 }
 
 /* ---- trailers ---- */
@@ -183,14 +151,7 @@ int nj_h1_set_trailers(struct nj_h1 *h, const struct nj_field *fields, size_t n_
 bool nj__h1_put_last_chunk(struct nj_h1 *h)
 {
     const struct nj__h1_trailers *t = h->trailers;
-    uint8_t *p = nj__h1_out_room(h, (t ? t->n_bytes : 0) + 5);
 
-    if (!p)
-        return false;
-    uint8_t *to = nj__h1_put_str(p, NJ_STR("0\r\n"));
-    if (t)
-        to = nj__h1_put_str(to, (struct nj_str){(const char *)t->bytes, t->n_bytes});
-    to = nj__h1_put_str(to, NJ_STR("\r\n"));
-    h->out.n += (uint32_t)(to - p);
-    return true;
+    return nj__h1_out_append(h, "0\r\n", 3) && (!t || nj__h1_out_append(h, t->bytes, t->n_bytes)) &&
+           nj__h1_out_append(h, "\r\n", 2);
 }
