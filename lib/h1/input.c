@@ -163,12 +163,16 @@ static uint32_t take_trailers(struct nj_h1 *h, const uint8_t *data, uint32_t n)
 
     if (rv == NJ__H1_LINES_MORE)
         return await_more(h, n);
+    if (nj_unlikely(h->line_at > 0)) /* as a whole, for the limits */
+        rv = nj__h1_parse_lines(h->ctx, data, n, 0, 0, true);
     end_lines(h);
     n = head->n_used;
-    if (rv == NJ__H1_LINES_DONE)
-        end_request(h);
-    else
+    if (rv != NJ__H1_LINES_DONE)
         refuse_body(h, head->refuse_status, head->refuse_why);
+    else if (nj_unlikely(head->over_limit))
+        refuse_body(h, 431, NJ_C_h1_head_full);
+    else
+        end_request(h);
     return n;
 }
 
