@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-./dev bench peers [--quick] [--rounds N] [--seconds S] [--json FILE] [--svg FILE] [--tls]
-                  [SHAPE ...]
+./dev bench peers [--quick] [--rounds N] [--seconds S] [--json FILE] [--svg FILE]
+                  [--tls | --http1] [SHAPE ...]
 
 nightjar compared with h2o, nginx, nghttpd, HAProxy and Jetty: CPU cost per request of each server.
 All servers serve the same files on the same CPU, one worker each, to the same h2load on another
@@ -17,6 +17,7 @@ Links:
             In downloads only; nightjar does not use it
   memif     shared memory between nightjar and nightjar-load, without the kernel
   ...+tls   the same with TLS 1.3 and AES-128-GCM (--tls)
+  ...+http1 the same with HTTP/1.1 (--http1), whose streams are pipelined requests
 
 Columns:
   CPU us/req   CPU time of the server per request, the value compared. Peers: user and system time
@@ -48,8 +49,9 @@ from perf.bench import record
 from perf.bench.apart import near, summary
 from perf.bench.pair import FILES
 from perf.bench.peers_contenders import Memif, OverKernel, OverVeth
-from perf.bench.peers_report import aead_rates, chart, table, tls_targets, verdicts, wanted
-from perf.bench.peers_worlds import KERNEL_PEERS, TLS_PEERS, versions
+from perf.bench.peers_report import (aead_rates, chart, http1_ratios, table, tls_targets, verdicts,
+                                     wanted)
+from perf.bench.peers_worlds import HTTP1_PEERS, KERNEL_PEERS, TLS_PEERS, versions
 from tests.netlab.reaper import Reaper
 from tests.netlab.world import Failed
 
@@ -66,12 +68,12 @@ def start_all(stack, args, root, say):
     for make, tls in ((Memif, False), (Memif, True), (OverVeth, args.tls)):
         if "nightjar" in args.peers and (args.tls or not tls):
             say(f"nightjar over {make.link} starts")
-            contenders.append(make(stack, root, tls))
-    for name in TLS_PEERS if args.tls else KERNEL_PEERS:
+            contenders.append(make(stack, root, tls, args.http1))
+    for name in TLS_PEERS if args.tls else HTTP1_PEERS if args.http1 else KERNEL_PEERS:
         if name in args.peers:
             say(f"{name} starts")
             try:
-                contenders.append(OverKernel(stack, root, name, args.tls))
+                contenders.append(OverKernel(stack, root, name, args.tls, args.http1))
             except BROKEN as why:
                 failed[name] = str(why)
                 print(f"\r\033[Kbench: {name} is left out: {why}", file=sys.stderr)
@@ -189,9 +191,13 @@ def arguments():
     parser.add_argument("--rounds", type=int, help="[5, quick: 2]")
     parser.add_argument("--seconds", type=float, help="of each run [2, quick: 0.8]")
     parser.add_argument("--quick", action="store_true", help="about 4 minutes instead of 13")
-    parser.add_argument("--tls", action="store_true",
-                        help="over TLS 1.3 with AES-128-GCM: nightjar, h2o, nginx and nghttpd; "
-                             "nightjar over memif in cleartext beside them")
+    variant = parser.add_mutually_exclusive_group()
+    variant.add_argument("--tls", action="store_true",
+                         help="over TLS 1.3 with AES-128-GCM: nightjar, h2o, nginx and nghttpd; "
+                              "nightjar over memif in cleartext beside them")
+    variant.add_argument("--http1", action="store_true",
+                         help="over HTTP/1.1: nightjar, h2o, nginx and HAProxy; nightjar over "
+                              "memif with HTTP/2 beside them")
     parser.add_argument("--peers", metavar="NAME,...", default=",".join(SERVERS),
                         help="only these [%(default)s]")
     parser.add_argument("--json", metavar="FILE")
@@ -221,6 +227,8 @@ def main():
     if args.tls:
         verdicts(tls_targets(run),
                  "Targets of TLS, nightjar over memif, by requests per core-second")
+    if args.http1:
+        http1_ratios(runs)
     print("\n" + summary(runs.values()))
     if args.svg and run.rows:
         chart(run.rows, record.caller_path(args.svg))

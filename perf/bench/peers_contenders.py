@@ -26,7 +26,8 @@ from tests.netlab.world import Failed, until
 
 LATENCY_SECONDS = 0.3
 TICK = os.sysconf("SC_CLK_TCK")
-VETH, VETH_TSO, MEMIF, TLS = "veth", "veth+tso", "memif", "+tls"  # TLS is appended
+VETH, VETH_TSO, MEMIF = "veth", "veth+tso", "memif"
+TLS, HTTP1 = "+tls", "+http1"  # these are appended
 
 
 def idle_seconds(cpu):
@@ -91,10 +92,10 @@ class Nightjars(Contender):
 class OverVeth(Nightjars):
     """nightjar over veth, loaded with h2load."""
 
-    def __init__(self, stack, root, tls=False):
-        self.tls = tls
-        if tls:
-            self.link += TLS
+    def __init__(self, stack, root, tls=False, http1=False):
+        self.tls, self.http1 = tls, http1
+        self.variant = TLS if tls else HTTP1 if http1 else ""
+        self.link += self.variant
         super().__init__(stack, self.make(root))
 
     def make(self, root):
@@ -128,7 +129,8 @@ class OverVeth(Nightjars):
         for name, n_bytes in FILES.items():
             path = os.path.join(self.world.scratch, "got")
             done = self.world.client("curl", "-sS", "-f", "--max-time", "20",
-                                     "-k" if self.tls else "--http2-prior-knowledge",
+                                     "-k" if self.tls else "--http1.1" if self.http1 else
+                                     "--http2-prior-knowledge",
                                      "-D", "-", "-o", path,
                                      self.world.url("/" + name))
             with open(os.path.join(self.world.root, name), "rb") as wanted:
@@ -139,6 +141,7 @@ class OverVeth(Nightjars):
 
     def h2load(self, shape, seconds, *more):
         url, options = serve.SHAPES[shape]
+        more += ("--h1",) if self.http1 else ()
         return self.world.client("taskset", "-c", str(cpus()[0]), "h2load", *map(str, options),
                                  "-D", f"{round(seconds * 1e3)}ms", *more, self.world.url(url),
                                  seconds=seconds + 20, **FIRST)
@@ -191,18 +194,18 @@ class OverVeth(Nightjars):
 
 
 class OverKernel(OverVeth):
-    def __init__(self, stack, root, name, tls=False):
+    def __init__(self, stack, root, name, tls=False, http1=False):
         self.name = name
-        super().__init__(stack, root, tls)
+        super().__init__(stack, root, tls, http1)
 
     def make(self, root):
-        return KERNEL_PEERS[self.name](root=root, tls=self.tls)
+        return KERNEL_PEERS[self.name](root=root, tls=self.tls, http1=self.http1)
 
     awake = Contender.awake
 
     def links(self, bulk):
-        more = TLS if self.tls else ""
-        return [VETH + more, VETH_TSO + more] if bulk else [VETH + more]
+        links = (VETH, VETH_TSO) if bulk else (VETH,)
+        return [link + self.variant for link in links]
 
     def connections(self):
         return connections_of(self.world.server.process.pid)
@@ -225,14 +228,19 @@ class OverKernel(OverVeth):
 
 
 class Memif(Nightjars):
-    """nightjar and nightjar-load over memif, as in bench serve."""
+    """nightjar and nightjar-load over memif, as in bench serve. One server speaks HTTP/2 and, if
+    asked to, HTTP/1.1 in the next turn."""
     link = MEMIF
     VALUES = ("rate", "bytes", "ns", "full", "bytes_full", "client_busy", "p50", "p99")
 
-    def __init__(self, stack, _root, tls=False):
+    def __init__(self, stack, _root, tls=False, http1=False):
+        self.http1 = http1
         if tls:
             self.link += TLS
         super().__init__(stack, serve.Pair(tls=tls))
+
+    def links(self, _bulk):
+        return [self.link, self.link + HTTP1] if self.http1 else [self.link]
 
     def check(self):
         """Not necessary: Pair fails if nightjar-load counts an incomplete response or status."""
@@ -240,7 +248,7 @@ class Memif(Nightjars):
     def warm(self, _shape, _seconds):
         """Not necessary: each run of nightjar-load has a warm-up."""
 
-    def measure(self, shape, _link, seconds):
-        found = self.world.measure(shape, seconds)
+    def measure(self, shape, link, seconds):
+        found = self.world.measure(shape, seconds, *(("--http1",) if HTTP1 in link else ()))
         return {name: found[name] for name in self.VALUES} | {
             "busy": found["rate"] * found["ns"] / 1e9}  # not before the generator starts, or after

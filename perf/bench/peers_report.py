@@ -3,6 +3,7 @@
 import subprocess
 
 from perf.bench import record, serve
+from perf.bench.ewyk_targets import quartiles
 from perf.bench.pair import cpus
 from perf.bench.svg import multiplot
 from perf.bench.targets import Results, at_least, ratio, targets
@@ -17,9 +18,10 @@ TITLES = {
     "200KiB": "200KiB: 16 connections of 4 streams, 200 KiB",
     "10MiB": "10MiB: 8 connections of one stream, 10 MiB",
 }
-LINKS = ("memif", "memif+tls", "veth", "veth+tls", "veth+tso", "veth+tso+tls")
+LINKS = tuple(link + variant for link in ("memif", "veth", "veth+tso")
+              for variant in ("", "+tls", "+http1"))
 PEERS = ("nightjar", "h2o", "nginx", "nghttpd", "haproxy", "jetty")
-HEAD = ("peer      link          ", "     req/s", "CPU us/req", "   least", "    most",
+HEAD = ("peer      link            ", "     req/s", "CPU us/req", "   least", "    most",
         "all us/req", "req/core-s", "  x h2o", "    busy", "  client")
 
 
@@ -31,7 +33,8 @@ def us(ns):
 
 def h2o_of(rows, shape):
     """The row that all rows of a shape are compared with."""
-    return values_of(rows, shape, "h2o", "veth") or values_of(rows, shape, "h2o", "veth+tls")
+    return next((found for link in ("veth", "veth+tls", "veth+http1")
+                 if (found := values_of(rows, shape, "h2o", link))), None)
 
 
 def values_of(rows, shape, peer, link):
@@ -51,7 +54,7 @@ def line(row, h2o):
     bulk = serve.SHAPES[row["shape"]][0] != "/128"
     last = (f"{m['bytes'] / 1e6:>9,.0f}{m['bytes_full'] / 1e9:>11.2f}" if bulk else
             f"{us(m['p50']):>9}{us(m['p99']):>11}")
-    return (f"{row['peer']:<10}{row['link']:<14}{m['rate']:>11,.0f}{us(cost['median']):>12}"
+    return (f"{row['peer']:<10}{row['link']:<16}{m['rate']:>11,.0f}{us(cost['median']):>12}"
             f"{us(cost['min']):>9}{us(cost['max']):>9}"
             f"{us(m['busy_ns']) if 'busy_ns' in m else '-':>12}{m['full']:>12,.0f}{ratio:>9}"
             f"{m['busy'] * 100:>8.0f}%{m['client_busy'] * 100:>8.0f}%{last}"
@@ -73,7 +76,7 @@ def table(run, failed, args, rounds):
         for (where, peer, link), why in failed.items():
             if where in (shape, ""):
                 some = any((r["peer"], r["link"]) == (peer, link) for r in rows)
-                print(f"{peer:<10}{link:<14} {'A ROUND FAILED' if some else 'NOT MEASURED'}: "
+                print(f"{peer:<10}{link:<16} {'A ROUND FAILED' if some else 'NOT MEASURED'}: "
                       f"{' '.join(why.split())[:150]}")
 
 
@@ -133,6 +136,24 @@ def tls_targets(run):
                 f"+ 1 / {seal:.2f} AEAD - 1 / {copy:.1f} copy)")
         found.append(at_least(what, 0.9, ours / 1e9 / bound, lambda x: f"{x:.2f}"))
     return [t for t in found if t.met is not None]
+
+
+# --- HTTP/1.1 -------------------------------------------------------------------------------------
+
+def http1_ratios(runs):
+    """nightjar over memif: CPU per request of HTTP/1.1 divided by that of HTTP/2 in the same round,
+    in which one server has both in turn."""
+    shapes = dict.fromkeys(shape for shape, _, link in runs if link == "memif+http1")
+    if shapes:
+        print("\nnightjar over memif: CPU per request of HTTP/1.1 / HTTP/2, in each round")
+    for shape in shapes:
+        pair = [runs.get((shape, "nightjar", link), []) for link in ("memif", "memif+http1")]
+        if len(pair[0]) != len(pair[1]):
+            print(f"  {shape:<8} a round failed")
+            continue
+        low, middle, high = quartiles([b["ns"] / a["ns"] for a, b in zip(*pair)])
+        print(f"  {shape:<8} median {middle:.3f}, quartiles {low:.3f} to {high:.3f}, "
+              f"{len(pair[0])} rounds")
 
 
 # --- chart ----------------------------------------------------------------------------------------

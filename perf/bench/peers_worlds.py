@@ -110,9 +110,9 @@ class KernelServer:
 class Kernel(World):
     """A server on the kernel's TCP, on the CPU of nightjar's lcore in the other worlds."""
 
-    def __init__(self, root=None, first=True, tls=False):
+    def __init__(self, root=None, first=True, tls=False, http1=False):
         super().__init__("veth", lcores=1)
-        self.first = first
+        self.first, self.http1 = first, http1
         if tls:
             self.serve_tls()
         os.chmod(self.scratch, 0o755)
@@ -129,6 +129,8 @@ class Kernel(World):
         with open(os.path.join(SETTINGS, name)) as f:
             text = f.read()
         listen = self.tls_listen if self.certificate else self.listen
+        if self.http1:
+            listen = listen.replace(" http2", "")
         cert, key = self.certificate or ("", "")
         for key, value in {"listen": listen, "cert": cert, "key": key, "scratch": self.scratch,
                            "addr": SERVER_ADDR, "root": self.root, **values}.items():
@@ -182,8 +184,8 @@ class Nginx(Kernel):
     tls_listen = ("listen @addr@:443 ssl http2 backlog=16384; ssl_certificate @cert@; "
                   "ssl_certificate_key @key@; ssl_protocols TLSv1.3;")
 
-    def __init__(self, options="", root=None, tls=False):
-        super().__init__(root, tls=tls)
+    def __init__(self, options="", root=None, tls=False, http1=False):
+        super().__init__(root, tls=tls, http1=http1)
         self.nginx_options = options
 
     def command(self):
@@ -215,7 +217,8 @@ class Haproxy(Kernel):
     ORIGIN_PORT = 8080
 
     def command(self):
-        return ["haproxy", "-db", "-f", self.settings("haproxy.cfg", origin=self.ORIGIN_PORT)]
+        return ["haproxy", "-db", "-f", self.settings("haproxy.cfg", origin=self.ORIGIN_PORT,
+                                                      proto="h1" if self.http1 else "h2")]
 
     def start(self):
         """HAProxy serves from its cache; an origin provides the large files at first."""
@@ -225,8 +228,8 @@ class Haproxy(Kernel):
             origin = http.server.ThreadingHTTPServer(("127.0.0.1", self.ORIGIN_PORT), handler)
         threading.Thread(target=origin.serve_forever, daemon=True).start()
         for name in os.listdir(self.root):
-            self.client("curl", "-sf", "--http2-prior-knowledge", "-o", "/dev/null",
-                        self.url("/" + name), seconds=20)
+            self.client("curl", "-sf", "--http1.1" if self.http1 else "--http2-prior-knowledge",
+                        "-o", "/dev/null", self.url("/" + name), seconds=20)
         origin.shutdown()
         origin.server_close()
 
@@ -253,6 +256,7 @@ class Jetty(Kernel):
 
 
 TLS_PEERS = ("h2o", "nginx", "nghttpd")
+HTTP1_PEERS = ("h2o", "nginx", "haproxy")
 KERNEL_PEERS = {"h2o": H2o, "nginx": Nginx, "nghttpd": Nghttpd, "haproxy": Haproxy,
                 "jetty": Jetty}
 

@@ -206,6 +206,8 @@ def cases(written, folder):
         Case("peers --tls", [f"peers.{name}" for name in ("table", "wanted", "verdicts",
                                                           "tls_targets", "summary", "chart")],
              peers__bench=returns((run, {}, {}, ANY))),
+        Case("peers --http1", ["peers.table", "peers.http1_ratios"],
+             peers__bench=returns((run, {}, {}, ANY))),
         Case("serve", ["serve.table", "serve.label"], serve__Memory=ANY, serve__Bench=ANY),
         Case("synflood", ["synflood.report"], synflood__World=worlds, synflood__Router=ANY,
              synflood__first_of=ANY, synflood__watch=returns({})),
