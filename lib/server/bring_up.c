@@ -251,12 +251,6 @@ static void close_access_log(struct nj_server *s)
                (unsigned long)counts.n_lost);
 }
 
-static bool do_nothing(struct nj_server *s)
-{
-    (void)s;
-    return true;
-}
-
 static uint32_t log_stuck_fibers(const struct nj_server *s)
 {
     uint32_t n_stuck = 0;
@@ -547,7 +541,7 @@ static void join_supervisor(struct nj_server *s)
 }
 
 static const struct step {
-    bool (*up)(struct nj_server *);
+    bool (*up)(struct nj_server *);   /* NULL: nothing to do */
     void (*down)(struct nj_server *); /* called only if up() returned true */
     bool is_serving;                  /* nj__server_tear_down_serving() undoes it */
 } steps[] = {
@@ -566,7 +560,7 @@ static const struct step {
     {start_reader, stop_reader, false},
     {open_access_log, close_access_log, false},
     {create_shards, free_shards, false},
-    {do_nothing, stop_handlers, true},
+    {NULL, stop_handlers, true},
     {attach_telemetry, detach_telemetry, true},
     {start_lcores, stop_lcores, true},
     {nj__server_begin_upgrade, NULL, true},
@@ -595,7 +589,8 @@ void nj__server_tear_down(struct nj_server *s)
 
 bool nj__server_bring_up(struct nj_server *s)
 {
-    while (s->n_steps_up < NJ_ARRAY_LEN(steps) && steps[s->n_steps_up].up(s))
+    while (s->n_steps_up < NJ_ARRAY_LEN(steps) &&
+           (!steps[s->n_steps_up].up || steps[s->n_steps_up].up(s)))
         s->n_steps_up++;
     bool ok = s->n_steps_up == NJ_ARRAY_LEN(steps);
     if (!ok)
