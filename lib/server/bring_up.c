@@ -81,6 +81,18 @@ static bool prepare_eal(struct nj_server *s)
     return nj_eal_is_up();
 }
 
+static void close_upgrade(struct nj_server *s)
+{
+    nj_upgrade_close(&s->upgrade);
+}
+
+/* Threads of a later server of this process get no list of allowed calls. */
+static void forget_filter(struct nj_server *s)
+{
+    (void)s;
+    nj_syscall_allow_list_forget();
+}
+
 static bool open_lcores(struct nj_server *s)
 {
     return nj__shards_open_lcores(&s->shards, s->why, sizeof s->why) == 0;
@@ -545,14 +557,14 @@ static const struct step {
     void (*down)(struct nj_server *); /* called only if up() returned true */
     bool is_serving;                  /* nj__server_tear_down_serving() undoes it */
 } steps[] = {
-    {nj__server_contact_running, nj__server_close_upgrade, false},
+    {nj__server_contact_running, close_upgrade, false},
     {prepare_eal, NULL, false},
     {open_lcores, close_lcores, false},
     {open_store, close_store, false},
     {open_ports, close_ports, false},
     {open_policy, close_policy, false},
     {nj__server_agree_upgrade, NULL, false},
-    {nj__server_drop_privileges, nj__server_forget_filter, false},
+    {nj__server_drop_privileges, forget_filter, false},
     {nj__server_listen_for_upgrade, NULL, false},
     {open_tls, close_tls, false},
     {place_threads, NULL, false},

@@ -10,7 +10,6 @@
 
 #include "dpdk/eal.h"
 #include "log/log.h"
-#include "rights/syscall_filter.h"
 #include "server/server_internal.h"
 
 #define FILES_MAX (8u + 3u * NJ_SERVER_TLS_CERTS_MAX + NJ_LIST_FILES_MAX)
@@ -66,10 +65,4 @@ bool nj__server_drop_privileges(struct nj_server *s)
         nj_log(NJ_LEVEL_WARNING, "%s: files stay there at the end", cause);
     list_files(&f, &s->settings);
     return nj_privileges_drop(p, f.file, f.n, has_own_code(&s->given), s->why, sizeof s->why) == 0;
-}
-
-void nj__server_forget_filter(struct nj_server *s)
-{
-    (void)s;
-    nj_syscall_allow_list_forget();
 }

@@ -58,10 +58,7 @@ bool nj__server_contact_running(struct nj_server *s);
 bool nj__server_agree_upgrade(struct nj_server *s);
 bool nj__server_listen_for_upgrade(struct nj_server *s);
 bool nj__server_begin_upgrade(struct nj_server *s);
-void nj__server_close_upgrade(struct nj_server *s);
 
 /* give_up_privileges.c: give up user, capabilities and system calls, and check that the new user
  * can read the files of the configuration. On failure some threads may have given up theirs. */
 bool nj__server_drop_privileges(struct nj_server *s);
-/* Threads of a later server of this process get no list of allowed calls. */
-void nj__server_forget_filter(struct nj_server *s);

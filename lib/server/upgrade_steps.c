@@ -56,8 +56,3 @@ bool nj__server_begin_upgrade(struct nj_server *s)
             return false;
     return nj_upgrade_begin(&s->upgrade, s->why, sizeof s->why) == 0;
 }
-
-void nj__server_close_upgrade(struct nj_server *s)
-{
-    nj_upgrade_close(&s->upgrade);
-}
