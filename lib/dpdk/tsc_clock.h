@@ -23,3 +23,8 @@ static inline nj_ns nj_tsc_clock_to_ns(const struct nj_tsc_clock *c, uint64_t ts
     unsigned __int128 q = (unsigned __int128)(tsc - c->tsc_base) * c->ns_per_cycle_q32;
     return NJ_SEC + (nj_ns)(q >> 32);
 }
+
+static inline nj_ns nj_tsc_clock_now(const struct nj_tsc_clock *c)
+{
+    return nj_tsc_clock_to_ns(c, rte_rdtsc());
+}

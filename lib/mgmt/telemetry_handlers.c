@@ -40,7 +40,7 @@ struct sum {
 
 static struct sum sum_up(const struct nj_mgmt_view *v, uint32_t route, uint32_t from, uint32_t to)
 {
-    nj_ns now = nj_tsc_clock_to_ns(v->clock, rte_rdtsc());
+    nj_ns now = nj_tsc_clock_now(v->clock);
     struct sum sum = {0};
 
     for (uint32_t i = from; i < to; i++) {

@@ -224,7 +224,7 @@ static int64_t wall_ns(void *shards)
 {
     const struct nj_shards *s = shards;
 
-    return s->wall_s_at_zero * (int64_t)NJ_SEC + (int64_t)nj__shards_now(s);
+    return s->wall_s_at_zero * (int64_t)NJ_SEC + (int64_t)nj_tsc_clock_now(&s->clock);
 }
 
 static bool open_access_log(struct nj_server *s)
@@ -304,7 +304,7 @@ static bool random_bytes(void *out, size_t n)
 
 static nj_ns read_clock(void *clock)
 {
-    return nj_tsc_clock_to_ns(clock, rte_rdtsc());
+    return nj_tsc_clock_now(clock);
 }
 
 static uint64_t read_cycles(void)
@@ -416,7 +416,7 @@ static void fill_view(struct nj_server *s)
 static bool create_shards(struct nj_server *s)
 {
     const struct nj_settings *set = &s->settings;
-    nj_ns now = nj__shards_now(&s->shards);
+    nj_ns now = nj_tsc_clock_now(&s->shards.clock);
     struct nj_shard_config c = {
         .listen_port = set->config->listen_port,
         .conns.tls = s->tls.has_tls ? &s->tls.current : NULL,

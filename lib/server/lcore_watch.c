@@ -51,7 +51,7 @@ void nj__lcore_watch_tick(struct nj_lcore_watch *w, struct nj_shards *shards)
             sample.ended_since = past.hold.since;
             sample.ended_ns = past.ns;
         }
-        nj_ns now = nj__shards_now(shards);
+        nj_ns now = nj_tsc_clock_now(&shards->clock);
         if (nj_watchdog_check_sample(&w->watchdog[i], &sample, now, line, sizeof line))
             nj_log(NJ_LEVEL_WARNING, "%s", line);
     }
@@ -61,7 +61,7 @@ void nj__lcore_watch_tick(struct nj_lcore_watch *w, struct nj_shards *shards)
 const struct nj_lcore *nj__lcore_watch_stuck(const struct nj_lcore_watch *w,
                                              const struct nj_shards *shards)
 {
-    nj_ns now = nj__shards_now(shards);
+    nj_ns now = nj_tsc_clock_now(&shards->clock);
 
     for (uint32_t i = 0; i < shards->n; i++)
         if (nj_watchdog_has_stalled(&w->watchdog[i], now))

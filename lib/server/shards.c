@@ -5,14 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include <rte_cycles.h>
-
 #include "base/set_error.h"
-
-nj_ns nj__shards_now(const struct nj_shards *s)
-{
-    return nj_tsc_clock_to_ns(&s->clock, rte_rdtsc());
-}
 
 void nj__shards_close_lcores(struct nj_shards *s)
 {
@@ -37,7 +30,7 @@ int nj__shards_open_lcores(struct nj_shards *s, char *why, size_t why_bytes)
             return -1;
         }
     nj_tsc_clock_init(&s->clock);
-    s->wall_s_at_zero = (int64_t)time(NULL) - (int64_t)(nj__shards_now(s) / NJ_SEC);
+    s->wall_s_at_zero = (int64_t)time(NULL) - (int64_t)(nj_tsc_clock_now(&s->clock) / NJ_SEC);
     return 0;
 }
 

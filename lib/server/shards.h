@@ -25,8 +25,6 @@ struct nj_shards {
 int nj__shards_open_lcores(struct nj_shards *s, char *why, size_t why_bytes);
 void nj__shards_close_lcores(struct nj_shards *s);
 
-/* Time on the clock of the shards. Any thread. */
-nj_ns nj__shards_now(const struct nj_shards *s);
 /* Wake all lcores. Any thread. */
 void nj__shards_wake(struct nj_shards *s);
 /* Set the phase of all lcores. The supervisor; the main thread before it runs and after its end. */

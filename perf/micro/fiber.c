@@ -39,7 +39,7 @@ static struct bench b;
 static nj_ns read_clock(void *ctx)
 {
     (void)ctx;
-    return nj_tsc_clock_to_ns(&b.clock, rte_rdtsc());
+    return nj_tsc_clock_now(&b.clock);
 }
 
 static void consume(struct nj_task *t)

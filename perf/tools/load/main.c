@@ -156,7 +156,7 @@ static bool up(int argc, char **argv)
     if (!nj_shard_rings_open(&l->rings, &l->port, l->n))
         return false;
     nj_tsc_clock_init(&l->clock);
-    nj_ns now = nj_tsc_clock_to_ns(&l->clock, rte_rdtsc());
+    nj_ns now = nj_tsc_clock_now(&l->clock);
     for (uint32_t i = 0; i < l->n; i++)
         if (!up_shard(i, now))
             return false;
@@ -170,7 +170,7 @@ static bool up(int argc, char **argv)
 static void down(void)
 {
     struct load *l = &load;
-    nj_ns now = l->clock.ns_per_cycle_q32 ? nj_tsc_clock_to_ns(&l->clock, rte_rdtsc()) : 0;
+    nj_ns now = l->clock.ns_per_cycle_q32 ? nj_tsc_clock_now(&l->clock) : 0;
 
     for (uint32_t i = 0; i < l->n && i < NJ_SHARDS_MAX; i++) {
         if (l->crowd[i])

@@ -342,7 +342,7 @@ static void run(struct bench *b)
     uint32_t n_idle = 0;
 
     for (;;) {
-        nj_ns now = nj_tsc_clock_to_ns(&b->clock, rte_rdtsc());
+        nj_ns now = nj_tsc_clock_now(&b->clock);
         uint32_t work = hosts_in(&b->hosts, now) + process_events(b, now);
         if (b->command == OPEN)
             do_open(b, now);
@@ -395,7 +395,7 @@ static void open_hosts(struct bench *b, char **argv)
         b->port = (uint16_t)atoi(colon + 1);
     }
     nj_tsc_clock_init(&b->clock);
-    nj_ns now = nj_tsc_clock_to_ns(&b->clock, rte_rdtsc());
+    nj_ns now = nj_tsc_clock_now(&b->clock);
     if (!hosts_open(&b->hosts, read_ip(argv[0]), read_ip(argv[1]), b->n_slots, now, why,
                     sizeof why))
         fail(why);
