@@ -51,7 +51,7 @@ static void enter_phase(struct nj_shard *s, enum nj_run_phase phase, nj_ns now)
     if (phase <= NJ_PHASE_DRAIN)
         nj_shard_set_port_role(s, role[phase], now);
     if (phase >= NJ_PHASE_DRAIN)
-        nj_shard_drain(s, now);
+        nj_conns_drain(&s->conns, now);
     if (phase >= NJ_PHASE_ABORT)
         nj_shard_abort(s, now);
 }
@@ -121,7 +121,7 @@ static int loop(void *lcore)
         nj_count(c, work ? NJ_C_loops_busy : NJ_C_loops_idle);
     }
     nj_idle_fini(&idler);
-    nj_shard_end_conns_and_handlers(l->shard);
+    nj_conns_end(&l->shard->conns);
     nj_shard_publish(l->shard);
     if (l->fini)
         l->fini(l->id, l->hook_ctx);

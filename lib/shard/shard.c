@@ -118,11 +118,6 @@ bool nj_shard_init(struct nj_shard *s, const struct nj_shard_config *config, nj_
     return false;
 }
 
-void nj_shard_end_conns_and_handlers(struct nj_shard *s)
-{
-    nj_conns_end(&s->conns);
-}
-
 void nj_shard_fini(struct nj_shard *s)
 {
     nj_conns_fini(&s->conns);
@@ -145,11 +140,6 @@ void nj_shard_publish(struct nj_shard *s)
     nj_gauge_set(c, NJ_C_tx_mbufs_ready, s->tcp.n_mbuf_cache);
     nj_conns_publish(&s->conns);
     nj__pools_publish(s);
-}
-
-void nj_shard_drain(struct nj_shard *s, nj_ns now)
-{
-    nj_conns_drain(&s->conns, now);
 }
 
 void nj_shard_abort(struct nj_shard *s, nj_ns now)

@@ -106,11 +106,8 @@ struct nj_shard {
 
 /* Returns false when memory is refused; everything is released then. */
 bool nj_shard_init(struct nj_shard *s, const struct nj_shard_config *config, nj_ns now);
-/* Aborts connections without sending RST (for RST call nj_shard_abort() and step once first) and
- * cancels handlers that wait. Has to be called by the thread that stepped, as fibers belong to it.
- * Precedes nj_shard_fini(), which any thread may call. */
-void nj_shard_end_conns_and_handlers(struct nj_shard *s);
-/* Waits for file jobs and for handlers that run on workers. */
+/* Waits for file jobs and for handlers that run on workers. Before it the thread that stepped calls
+ * nj_conns_end(), as fibers belong to that thread; any thread may call this. */
 void nj_shard_fini(struct nj_shard *s);
 
 /* One step of the datapath. Returns the amount of work; 0: an idle step. */
@@ -122,8 +119,6 @@ nj_ns nj_shard_next_at(const struct nj_shard *s);
 /* Stores the gauges that other threads read. */
 void nj_shard_publish(struct nj_shard *s);
 
-/* Starts a graceful shutdown: no new connections; open ones get GOAWAY and finish their streams. */
-void nj_shard_drain(struct nj_shard *s, nj_ns now);
 /* Changes the role in sharing the port. YIELDS also sends GOAWAY on all connections; handshakes
  * that have begun are completed, and such connections get GOAWAY after their preface. Another role
  * ends that. */

@@ -165,7 +165,7 @@ static void switches(struct rig *r, struct input *in)
     p->manual = bits & 4;
     r->forward_full = bits & 32;
     if (bits & 8)
-        nj_shard_drain(r->s, r->now);
+        nj_conns_drain(&r->s->conns, r->now);
     if (bits & 16)
         nj_shard_abort(r->s, r->now);
 }

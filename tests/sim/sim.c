@@ -72,7 +72,7 @@ static void drain(struct sim *sim)
     nj_sim_log(sim, "server drains");
     sim->draining = true;
     for (uint32_t i = 0; i < SIM_SHARDS; i++)
-        nj_shard_drain(sim->server.lane[i].shard, sim->now);
+        nj_conns_drain(&sim->server.lane[i].shard->conns, sim->now);
 }
 
 /* Are only clients left that wait for the server to end their connections? */

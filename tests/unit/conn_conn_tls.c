@@ -137,7 +137,7 @@ Test(conn_conn_tls, a_flight_that_is_done_after_the_connection_was_closed, .init
     t->slow = true;
     tls_peer_pump(t, c, 1400);
     cr_assert_eq(t->n_tasks, 1);
-    nj_shard_drain(t->r->s, t->r->now);
+    nj_conns_drain(&t->r->s->conns, t->r->now);
     rig_settle(t->r);
     cr_assert(c->p->got_fin);
     rig_send(t->r, c->p, "x", 1);

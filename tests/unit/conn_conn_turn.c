@@ -304,7 +304,7 @@ Test(conn_conn_turn, drain)
     busy->rcv_wnd = 0;
     rig_get(r, busy, 1, "/whole");
     rig_settle(r);
-    nj_shard_drain(r->s, r->now);
+    nj_conns_drain(&r->s->conns, r->now);
     rig_settle(r);
     cr_expect_eq(rig_h2_frames(idle, GOAWAY, NULL), 1);
     cr_expect_eq(goaway_last(idle), 0x7fffffff);
@@ -344,7 +344,7 @@ Test(conn_conn_turn, drain_does_not_wait_for_who_does_not_close)
 
     rig_get(r, stays, 1, "/whole");
     rig_settle(r);
-    nj_shard_drain(r->s, r->now);
+    nj_conns_drain(&r->s->conns, r->now);
     rig_run(r, 600 * NJ_MS);
     cr_expect(stays->got_fin && leaves->got_fin);
     cr_expect_gt(stays->n_got, RIG_WHOLE);
@@ -378,7 +378,7 @@ Test(conn_conn_turn, abort_resets_everything)
     h2->rcv_wnd = 0;
     rig_get(r, h2, 1, "/big");
     rig_settle(r);
-    nj_shard_drain(r->s, r->now);
+    nj_conns_drain(&r->s->conns, r->now);
     nj_shard_abort(r->s, r->now);
     rig_settle(r);
     cr_expect(sniffed->got_rst && h2->got_rst && half->got_rst && orphan->got_rst);
@@ -689,7 +689,7 @@ Test(conn_conn_turn, idle_is_idle)
     rig_get(r, q, 1, "/big");
     rig_run(r, NJ_SEC);
     cr_expect_gt(nj_shard_next_at(r->s), r->now);
-    nj_shard_drain(r->s, r->now);
+    nj_conns_drain(&r->s->conns, r->now);
     rig_run(r, NJ_SEC);
     cr_expect_gt(nj_shard_next_at(r->s), r->now);
     rig_free(r);

@@ -372,7 +372,7 @@ Test(conn_handler_tasks_adverse, deaf_to_the_end_of_the_server)
     for (int i = 0; i < 50; i++)
         hr_step(h);
     nj_shard_abort(s, h->r->now);
-    nj_shard_end_conns_and_handlers(s);
+    nj_conns_end(&s->conns);
     cr_expect_eq(nj_conns_stuck_fibers(&s->conns, &route), 3);
     cr_expect_str_eq(route, nj_routes_name(h->routes, 0));
     cr_expect_lt(n_heard, 10000);
@@ -391,7 +391,7 @@ Test(conn_handler_tasks_adverse, slow_to_leave)
     stop = false;
     hr_get(c, "/deaf");
     hr_settle(h);
-    nj_shard_end_conns_and_handlers(h->r->s);
+    nj_conns_end(&h->r->s->conns);
     cr_expect_eq(nj_conns_stuck_fibers(&h->r->s->conns, &route), 0);
     cr_expect_eq(n_heard, 1000000);
     hr_free(h);

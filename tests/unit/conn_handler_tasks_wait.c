@@ -590,7 +590,7 @@ Test(conn_handler_tasks_wait, drain)
     struct hr_reply *a = hr_reply_of(c, hr_get(c, "/nap"));
 
     hr_settle(h);
-    nj_shard_drain(h->r->s, h->r->now);
+    nj_conns_drain(&h->r->s->conns, h->r->now);
     hr_run(h, 100 * NJ_SEC);
     cr_expect(c->goaway && nj_shard_has_unfinished_work(h->r->s) && a->status == 0);
     hr_run(h, 201 * NJ_SEC);

@@ -227,7 +227,7 @@ Test(perf_load_active, the_server_and_others_live_side_by_side)
     rig_settle(r);
     cr_expect_eq(rig_count(r, NJ_C_status_2xx), 1);
     cr_expect_eq(u.events, NJ_TCP_EV_OPENED);
-    nj_shard_drain(r->s, r->now);
+    nj_conns_drain(&r->s->conns, r->now);
     rig_run(r, 2 * NJ_SEC);
     cr_expect(client->got_fin, "GOAWAY and the end for the server's");
     cr_expect_not_null(u.tcb, "others are not the server's to end");

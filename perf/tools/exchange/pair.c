@@ -216,7 +216,7 @@ struct pair *pair_new(const struct shape *shape, uint64_t (*cycles)(void))
 static void end_shards(struct pair *p)
 {
     if (p->client)
-        nj_shard_end_conns_and_handlers(p->client); /* the crowd handles the ends of connections */
+        nj_conns_end(&p->client->conns); /* the crowd handles the ends of connections */
     crowd_fini(&p->crowd, p->now);
     p->crowd = (struct crowd){0};
     if (p->client)

@@ -317,7 +317,7 @@ static int loop(void *arg)
     nj_ns now = nj_tsc_clock_to_ns(&l->clock, tsc);
     nj_shard_abort(l->shard[i], now); /* peers of open connections receive a reset */
     nj_shard_step(l->shard[i], now);
-    nj_shard_end_conns_and_handlers(l->shard[i]);
+    nj_conns_end(&l->shard[i]->conns);
     return 0;
 }
 
