@@ -78,7 +78,7 @@ static void reject_waiting(struct nj_conns *cs, struct nj_txn *t, nj_ns now)
 {
     nj__admission_dequeue(cs, t);
     nj__txn_schedule_progress_check(t, now);
-    nj__handlers_reject(cs, t->exchange);
+    nj__handlers_reject(t->exchange);
     nj__conn_mark_ready(t->conn);
 }
 
@@ -150,7 +150,7 @@ enum nj_admit nj__admission_admit_request(struct nj_conns *cs, struct nj_exchang
         return NJ_ADMIT_NOW;
     if (enqueue(cs, t))
         return NJ_ADMIT_QUEUED;
-    nj__handlers_reject(cs, x);
+    nj__handlers_reject(x);
     return NJ_ADMIT_REJECTED;
 }
 

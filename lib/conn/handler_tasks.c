@@ -143,10 +143,10 @@ static void offer_baseline(struct nj_conns *cs, struct nj_task *task)
         nj_task_class_count_run(c, mode);
 }
 
-void nj__handlers_reject(struct nj_conns *cs, struct nj_exchange *x)
+void nj__handlers_reject(struct nj_exchange *x)
 {
     nj_exchange_note_scheduled(x);
-    nj_ewyk_reject(cs->handlers.ewyk, nj_exchange_task(x));
+    nj_task_reject(nj_exchange_task(x));
 }
 
 nj_ns nj__handlers_schedule_request(struct nj_conns *cs, struct nj_exchange *x)

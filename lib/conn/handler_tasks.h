@@ -49,7 +49,7 @@ void nj__handlers_cancel_waiting(struct nj_conns *cs);
 /* Waits for handlers that run on workers. */
 void nj__handlers_fini(struct nj_conns *cs);
 /* Answers a request that was not offered with 503. */
-void nj__handlers_reject(struct nj_conns *cs, struct nj_exchange *x);
+void nj__handlers_reject(struct nj_exchange *x);
 /* Gives the request to the strategy. Returns the time it took, for the round over connections. */
 nj_ns nj__handlers_schedule_request(struct nj_conns *cs, struct nj_exchange *x);
 /* Continues fibers, and takes back tasks that workers finished. Returns how many. */

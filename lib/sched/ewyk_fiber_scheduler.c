@@ -289,7 +289,7 @@ bool nj_ewyk_current_core_holder(const struct nj_ewyk *e, struct nj_ewyk_hold *o
 
 /* --- consuming one task ----------------------------------------------------------------------- */
 
-static enum nj_run_mode reject(struct nj_task *t)
+enum nj_run_mode nj_task_reject(struct nj_task *t)
 {
     add(&t->class_of->n[NJ_MODE_REJECTED], 1);
     t->ops->reject(t);
@@ -299,7 +299,7 @@ static enum nj_run_mode reject(struct nj_task *t)
 static enum nj_run_mode enqueue(struct nj_ewyk *e, struct queue *q, struct nj_task *t)
 {
     if (q->n >= e->config.n_queue_max)
-        return reject(t);
+        return nj_task_reject(t);
     nj_list_push_back(&q->list, &t->node);
     q->n++;
     return NJ_MODE_PEC_QUEUE;
@@ -377,7 +377,7 @@ static enum nj_run_mode consume_now(struct nj_ewyk *e, struct nj_task *t)
 static enum nj_run_mode submit_to_worker(struct nj_ewyk *e, struct nj_task *t)
 {
     if (!e->config.submit || !e->config.submit(e->config.ctx, t))
-        return reject(t);
+        return nj_task_reject(t);
     return NJ_MODE_PEC_WORKER; /* counted in nj_ewyk_account_worker_run() */
 }
 
@@ -415,7 +415,7 @@ enum nj_run_mode nj_ewyk_offer(struct nj_ewyk *e, struct nj_task *t)
     enum nj_run_mode mode;
 
     if (nj_unlikely(e->stopped))
-        return reject(t);
+        return nj_task_reject(t);
     if (nj__current.fiber || e->inline_class)
         return enqueue(e, &e->handed, t);
     nj__fibers_bind(e->fibers);
@@ -430,11 +430,6 @@ void nj_ewyk_withdraw(struct nj_ewyk *e, struct nj_task *t)
     NJ_ASSERT(nj_list_linked(&t->node) && e->waiting.n > 0);
     nj_list_del(&t->node);
     e->waiting.n--;
-}
-
-void nj_ewyk_reject(struct nj_ewyk *e, struct nj_task *t)
-{
-    reject(t);
 }
 
 void nj_ewyk_each_parked(struct nj_ewyk *e, void (*fn)(void *ctx, struct nj_task *task), void *ctx)
@@ -453,9 +448,9 @@ static void reject_all(struct nj_ewyk *e)
     struct nj_task *t;
 
     while ((t = dequeue(&e->waiting)))
-        reject(t);
+        nj_task_reject(t);
     while ((t = dequeue(&e->handed)))
-        reject(t);
+        nj_task_reject(t);
 }
 
 /* The end of a hold is the start of the next one: one clock read for each. */

@@ -148,9 +148,9 @@ void nj_ewyk_call_measured(struct nj_ewyk *, struct nj_task_class *, void (*fn)(
  * counted. Root only. */
 void nj_ewyk_withdraw(struct nj_ewyk *, struct nj_task *);
 
-/* Rejects and counts a task that was not offered, for callers with a queue of their own. Root
- * only. */
-void nj_ewyk_reject(struct nj_ewyk *, struct nj_task *);
+/* Rejects and counts a task; for callers with a queue of their own: one that was not offered.
+ * Returns NJ_MODE_REJECTED. Root only. */
+enum nj_run_mode nj_task_reject(struct nj_task *);
 /* Calls fn(ctx, task) for each parked task. O(stacks). fn may wake or cancel the task, but must not
  * start one. Root only. */
 void nj_ewyk_each_parked(struct nj_ewyk *, void (*fn)(void *ctx, struct nj_task *task), void *ctx);
