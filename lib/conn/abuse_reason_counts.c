@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "base/relaxed_atomics.h"
 #include "conn/conns.h"
 #include "telem/counters_conn.h"
 #include "telem/counters_http.h"
@@ -69,36 +70,31 @@ static void set_client(struct nj_abuse_slot *slot, const uint64_t addr[2])
     atomic_store_explicit(&slot->version, version + 2, memory_order_release);
 }
 
-static void store_u32(_Atomic uint32_t *to, uint32_t value)
-{
-    atomic_store_explicit(to, value, memory_order_relaxed);
-}
-
 /* Boyer and Moore: a client that caused over half of a second's acts is the recorded one at the end
  * of that second. */
 static void majority_vote(struct nj_abuse_slot *slot, const struct nj_addr *client, uint32_t second)
 {
-    uint32_t weight = atomic_load_explicit(&slot->weight, memory_order_relaxed);
+    uint32_t weight = nj_load_relaxed(&slot->weight);
     uint64_t addr[2];
 
     memcpy(addr, client->b, sizeof addr);
-    if (second != atomic_load_explicit(&slot->second, memory_order_relaxed)) {
-        store_u32(&slot->second, second);
-        atomic_store_explicit(&slot->others, false, memory_order_relaxed);
+    if (second != nj_load_relaxed(&slot->second)) {
+        nj_store_relaxed(&slot->second, second);
+        nj_store_relaxed(&slot->others, false);
         weight = 0;
     }
-    bool same = addr[0] == atomic_load_explicit(&slot->addr[0], memory_order_relaxed) &&
-                addr[1] == atomic_load_explicit(&slot->addr[1], memory_order_relaxed);
+    bool same =
+        addr[0] == nj_load_relaxed(&slot->addr[0]) && addr[1] == nj_load_relaxed(&slot->addr[1]);
     if (weight > 0 && !same)
-        atomic_store_explicit(&slot->others, true, memory_order_relaxed);
+        nj_store_relaxed(&slot->others, true);
     if (weight == 0 && !same)
         set_client(slot, addr);
-    store_u32(&slot->weight, weight == 0 || same ? weight + 1 : weight - 1);
+    nj_store_relaxed(&slot->weight, weight == 0 || same ? weight + 1 : weight - 1);
 }
 
 static void increment(_Atomic uint64_t *n)
 {
-    uint64_t old = atomic_load_explicit(n, memory_order_relaxed);
+    uint64_t old = nj_load_relaxed(n);
     atomic_store_explicit(n, old + 1, memory_order_release);
 }
 
@@ -132,13 +128,12 @@ bool nj_abuse_get_count_and_client(const struct nj_abuse *a, nj_counter reason,
         uint32_t version = atomic_load_explicit(&slot->version, memory_order_acquire);
         uint64_t addr[2] = {atomic_load_explicit(&slot->addr[0], memory_order_acquire),
                             atomic_load_explicit(&slot->addr[1], memory_order_acquire)};
-        if (version % 2 != 0 ||
-            atomic_load_explicit(&slot->version, memory_order_relaxed) != version)
+        if (version % 2 != 0 || nj_load_relaxed(&slot->version) != version)
             continue;
         memcpy(out->client.b, addr, sizeof addr);
-        out->second = atomic_load_explicit(&slot->second, memory_order_relaxed);
-        out->weight = atomic_load_explicit(&slot->weight, memory_order_relaxed);
-        out->others = atomic_load_explicit(&slot->others, memory_order_relaxed);
+        out->second = nj_load_relaxed(&slot->second);
+        out->weight = nj_load_relaxed(&slot->weight);
+        out->others = nj_load_relaxed(&slot->others);
         return true;
     }
     return false;
