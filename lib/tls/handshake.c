@@ -10,6 +10,7 @@
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
 
+#include "base/str.h"
 #include "base/types.h"
 #include "tls/aead.h"
 
@@ -22,23 +23,15 @@ static struct nj_tls_handshake *handshake_of(const SSL *ssl)
 
 /* --- callbacks of libssl ------------------------------------------------------------------ */
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Reads a secret of hexadecimal digits. Returns its length, or 0 if it is malformed. */
 static uint8_t read_secret(const char *hex, uint8_t *out)
 {
     uint8_t n = 0;
 
-    for (; hex_digit(hex[0]) >= 0 && hex_digit(hex[1]) >= 0; hex += 2) {
+    for (; nj_hex_value(hex[0]) >= 0 && nj_hex_value(hex[1]) >= 0; hex += 2) {
         if (n == NJ_TLS_SECRET_BYTES_MAX)
             return 0;
-        out[n++] = (uint8_t)(hex_digit(hex[0]) << 4 | hex_digit(hex[1]));
+        out[n++] = (uint8_t)(nj_hex_value(hex[0]) << 4 | nj_hex_value(hex[1]));
     }
     return n;
 }
