@@ -29,7 +29,7 @@ static int respond(void *stream, uint16_t status, const struct nj_field *fields,
                    uint64_t stamp, struct nj_body *body)
 {
     mark_ready(stream);
-    return nj_h2_respond_cacheable(stream, status, fields, n_fields, stamp, body);
+    return nj_h2_respond(stream, status, fields, n_fields, stamp, body);
 }
 
 static bool respond_cached(void *stream, uint16_t status, uint64_t stamp, struct nj_body *body)

@@ -157,21 +157,20 @@ bool nj_h2_is_ping_unanswered(const struct nj_h2 *h);
  * body and the fields of the response to GET. After nj_h2_reset_stream() nothing is sent.
  * Returns 0, or -1 when out of memory; then the next input or output ends the connection, as
  * after every failed allocation.
+ *
+ * `stamp` is a cache key for the encoded head. Equal stamps promise equal status and fields, byte
+ * for byte and in the same order, on all connections of the context. The head is then encoded once
+ * and reused. 0: do not cache.
  */
 int nj_h2_respond(struct nj_h2_stream *st, uint16_t status, const struct nj_field *fields,
-                  size_t n_fields, struct nj_body *body);
+                  size_t n_fields, uint64_t stamp, struct nj_body *body);
 /* Send 100 (Continue) (RFC 9110 10.1.1, 15.2.1). No effect once the response was given or the
  * request is complete. */
 void nj_h2_send_continue(struct nj_h2_stream *st);
-/* nj_h2_respond() with a cache key for the encoded head. Equal stamps promise equal status and
- * fields, byte for byte and in the same order, on all connections of the context. The head is then
- * encoded once and reused. 0: do not cache. */
-int nj_h2_respond_cacheable(struct nj_h2_stream *st, uint16_t status, const struct nj_field *fields,
-                            size_t n_fields, uint64_t stamp, struct nj_body *body);
 
 /* Respond with the cached head of `stamp`. False: the head is not cached, or this connection needs
  * another encoding. Then nothing was done, the caller still owns the body and calls
- * nj_h2_respond_cacheable(). */
+ * nj_h2_respond(). */
 bool nj_h2_respond_cached(struct nj_h2_stream *st, uint16_t status, uint64_t stamp,
                           struct nj_body *body);
 

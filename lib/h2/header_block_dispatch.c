@@ -25,7 +25,7 @@ static void refuse_request(struct nj_h2_stream *st, const struct nj_request_head
     if (ev->on_refused)
         ev->on_refused(st->h->user, st, req, status);
     else
-        (void)nj_h2_respond(st, status, NULL, 0, NULL);
+        (void)nj_h2_respond(st, status, NULL, 0, 0, NULL);
 }
 
 /* Call on_request or on_refused. */

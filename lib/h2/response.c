@@ -157,12 +157,6 @@ bool nj__h2_put_body_end(struct nj_h2_stream *st)
 
 /* ---- responses ---- */
 
-int nj_h2_respond(struct nj_h2_stream *st, uint16_t status, const struct nj_field *fields,
-                  size_t n_fields, struct nj_body *body)
-{
-    return nj_h2_respond_cacheable(st, status, fields, n_fields, 0, body);
-}
-
 /* The head is queued: schedule the body, or finish the stream. */
 static void start_body(struct nj_h2_stream *st, uint16_t status)
 {
@@ -175,8 +169,8 @@ static void start_body(struct nj_h2_stream *st, uint16_t status)
     }
 }
 
-int nj_h2_respond_cacheable(struct nj_h2_stream *st, uint16_t status, const struct nj_field *fields,
-                            size_t n_fields, uint64_t stamp, struct nj_body *body)
+int nj_h2_respond(struct nj_h2_stream *st, uint16_t status, const struct nj_field *fields,
+                  size_t n_fields, uint64_t stamp, struct nj_body *body)
 {
     struct nj_h2 *h = st->h;
 

@@ -102,7 +102,7 @@ static void answer(struct peer_stream *q, uint32_t n_bytes)
     q->answered = true;
     if (unknown && n_bytes % 4 == 1)
         (void)nj_h2_set_trailers(q->st, &field, 1);
-    (void)nj_h2_respond_cacheable(q->st, 200, &field, 1, n_bytes % 2, &p->body);
+    (void)nj_h2_respond(q->st, 200, &field, 1, n_bytes % 2, &p->body);
     if (unknown && n_bytes % 4 == 2)
         (void)nj_h2_set_trailers(q->st, &field, 1);
 }

@@ -90,9 +90,9 @@ Test(h2_body_out, trailers_without_body)
     cr_assert_eq(rig_run(r, 0), 0);
     struct nj_h2_stream *st = r->req[0].st;
     cr_expect_eq(nj_h2_set_trailers(st, &field, 1), 0);
-    cr_expect_eq(nj_h2_respond(st, 200, NULL, 0, NULL), 0);
+    cr_expect_eq(nj_h2_respond(st, 200, NULL, 0, 0, NULL), 0);
     st = r->req[1].st;
-    cr_expect_eq(nj_h2_respond(st, 200, NULL, 0, NULL), 0);
+    cr_expect_eq(nj_h2_respond(st, 200, NULL, 0, 0, NULL), 0);
     cr_expect_eq(nj_h2_set_trailers(st, &field, 1), -1);
     cr_assert_eq(rig_run(r, 0), 0);
     cr_expect(a->ended && a->closed && a->n_trailers == 1);

@@ -29,7 +29,7 @@ static void on_request(void *user, struct nj_h2_stream *st, const struct nj_requ
                       f->name.p, (int)f->value.n_bytes, f->value.p);
     }
     if (req->ends)
-        cr_expect_eq(nj_h2_respond(st, 200, NULL, 0, NULL), 0);
+        cr_expect_eq(nj_h2_respond(st, 200, NULL, 0, 0, NULL), 0);
 }
 
 static void on_stream_close(void *user, struct nj_h2_stream *st, bool complete)
@@ -40,7 +40,7 @@ static void on_refused(void *user, struct nj_h2_stream *st, const struct nj_requ
                        uint16_t status)
 {
     cr_expect(status == 431 || (status == 400 && !req->authority.p));
-    cr_expect_eq(nj_h2_respond(st, status, NULL, 0, NULL), 0);
+    cr_expect_eq(nj_h2_respond(st, status, NULL, 0, 0, NULL), 0);
     n_refused++;
 }
 

@@ -237,7 +237,7 @@ RFC_CASE(h2_rfc9113_responses, large_head)
     rfc_get(c, 3);
     rfc_go(c);
     rfc_answer(c, 1, 40000);
-    cr_expect_eq(nj_h2_respond(rfc_stream(c, 3)->st, 200, fields, 4, NULL), 0);
+    cr_expect_eq(nj_h2_respond(rfc_stream(c, 3)->st, 200, fields, 4, 0, NULL), 0);
     rfc_go(c);
     rfc_expect_answer(c, 1);
     rfc_expect_answer(c, 3);

@@ -274,7 +274,7 @@ static inline void rfc_answer(struct rfc *c, uint32_t id, uint64_t n_bytes)
         *b = (struct rfc_body){{&rfc_body_ops, NULL}, c, n_bytes};
         c->n_bodies++;
     }
-    cr_expect_eq(nj_h2_respond(s->st, 200, &field, 1, b ? &b->body : NULL), 0);
+    cr_expect_eq(nj_h2_respond(s->st, 200, &field, 1, 0, b ? &b->body : NULL), 0);
 }
 
 static inline void rfc_text(char *to, size_t room, struct nj_str s)

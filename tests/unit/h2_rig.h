@@ -226,7 +226,7 @@ static inline int rig_answer(struct rig *r, struct rig_stream *q)
     const struct nj_field trailer = {NJ_STR_INIT("x-sum"), fields[1].value};
     uint64_t stamp = 2 * (size + 1);
     if (strcmp(q->method, "HEAD") == 0)
-        return nj_h2_respond_cacheable(q->st, 200, fields, 2, stamp, NULL);
+        return nj_h2_respond(q->st, 200, fields, 2, stamp, NULL);
     struct rig_body *b = q->body = rig_body_new(r, size);
     if (strchr(q->path, 'd'))
         b->avail = 0;
@@ -240,7 +240,7 @@ static inline int rig_answer(struct rig *r, struct rig_stream *q)
         (void)nj_h2_set_trailers(q->st, &trailer, 1);
     stamp += b->unknown;
     b->body.waiter = q->st;
-    int rv = nj_h2_respond_cacheable(q->st, 200, fields, b->unknown ? 1 : 2, stamp, &b->body);
+    int rv = nj_h2_respond(q->st, 200, fields, b->unknown ? 1 : 2, stamp, &b->body);
     if (strchr(q->path, 't') && !before && rv == 0)
         rv = nj_h2_set_trailers(q->st, &trailer, 1);
     return rv;
