@@ -463,8 +463,9 @@ static void add_pending(struct nj_conns_tls *t, const uint8_t *data, uint32_t n,
     t->n_pending_bytes += n;
 }
 
-bool nj__conn_tls_copy(struct nj_conn *c, const uint8_t *data, uint32_t n_bytes)
+bool nj__conn_tls_copy(void *conn, const uint8_t *data, uint32_t n_bytes)
 {
+    struct nj_conn *c = conn;
     struct nj_conns_tls *t = c->conns->tls;
 
     while (n_bytes > 0) {
@@ -480,8 +481,9 @@ bool nj__conn_tls_copy(struct nj_conn *c, const uint8_t *data, uint32_t n_bytes)
     return true;
 }
 
-bool nj__conn_tls_refer(struct nj_conn *c, const struct nj_slice *slice)
+bool nj__conn_tls_refer(void *conn, const struct nj_slice *slice)
 {
+    struct nj_conn *c = conn;
     struct nj_conns_tls *t = c->conns->tls;
 
     for (uint32_t at = 0; at < slice->n_bytes;) {

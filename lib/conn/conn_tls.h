@@ -61,10 +61,11 @@ struct nj_client_cert *nj__conn_tls_cert(const void *conn);
 /* Sends close_notify. */
 void nj__conn_tls_close(struct nj_conn *c);
 
-/* The sink of HTTP/2. What it takes is sealed by nj__conn_tls_flush(), after nj_h2_output(). */
+/* The sink of HTTP/2, of a struct nj_conn. What it takes is sealed by nj__conn_tls_flush(), after
+ * nj_h2_output(). */
 uint32_t nj__conn_tls_room(const struct nj_conn *c, uint32_t tcp_room);
-bool nj__conn_tls_copy(struct nj_conn *c, const uint8_t *data, uint32_t n_bytes);
-bool nj__conn_tls_refer(struct nj_conn *c, const struct nj_slice *slice);
+bool nj__conn_tls_copy(void *conn, const uint8_t *data, uint32_t n_bytes);
+bool nj__conn_tls_refer(void *conn, const struct nj_slice *slice);
 /* Returns false if bytes were lost for lack of mbufs. Then nj__conn_tls_is_broken(). */
 bool nj__conn_tls_flush(struct nj_conn *c);
 /* Were bytes lost? Nothing can be sent any more, and the connection must be reset. */

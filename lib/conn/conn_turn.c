@@ -71,17 +71,7 @@ static uint32_t tls_room(void *ctx)
     return nj__conn_tls_room(ctx, sink_room(ctx));
 }
 
-static bool tls_copy(void *ctx, const uint8_t *data, uint32_t n_bytes)
-{
-    return nj__conn_tls_copy(ctx, data, n_bytes);
-}
-
-static bool tls_refer(void *ctx, const struct nj_slice *slice)
-{
-    return nj__conn_tls_refer(ctx, slice);
-}
-
-static const struct nj_byte_sink tls_sink = {tls_room, tls_copy, tls_refer};
+static const struct nj_byte_sink tls_sink = {tls_room, nj__conn_tls_copy, nj__conn_tls_refer};
 
 /* Lets HTTP/2 write. Returns what nj_h2_output() does. */
 static int write_h2(struct nj_conn *c)
