@@ -188,20 +188,15 @@ static uint32_t content_max(const struct nj_tls_session *s, uint32_t record_max)
     return nj_max_u32(nj_min_u32(record_max, s->record_size_limit - 1u), 1);
 }
 
-static uint64_t sealed_bytes(const struct nj_tls_session *s, uint64_t n_bytes, uint32_t n_max)
+uint64_t nj_tls_session_sealed_bytes(const struct nj_tls_session *s, uint64_t n_bytes,
+                                     uint32_t record_max)
 {
+    const uint32_t n_max = content_max(s, record_max);
     uint64_t n_records = (n_bytes + n_max - 1) / n_max;
 
     return n_bytes + n_records * NJ_TLS_RECORD_OVERHEAD +
            (n_bytes > 0 && nj_tls_session_is_key_update_due(s) ? NJ_TLS_KEY_UPDATE_RECORD_BYTES
                                                                : 0);
-}
-
-uint32_t nj_tls_session_sealed_bytes(const struct nj_tls_session *s, uint32_t n_bytes,
-                                     uint32_t record_max)
-{
-    NJ_ASSERT(n_bytes <= NJ_TLS_SEAL_BYTES_MAX);
-    return (uint32_t)sealed_bytes(s, n_bytes, content_max(s, record_max));
 }
 
 uint32_t nj_tls_session_content_that_fits(const struct nj_tls_session *s, uint32_t n_room,
@@ -296,7 +291,7 @@ int nj_tls_session_seal(struct nj_tls_session *s, const struct nj_tls_crypto *c,
     struct nj__tls_reader in = {src, n_src, 0};
     struct nj__tls_writer out = {dst, n_dst, 0};
     uint64_t n_left = nj__tls_src_bytes(src, n_src);
-    const uint64_t n_total = sealed_bytes(s, n_left, n_max);
+    const uint64_t n_total = nj_tls_session_sealed_bytes(s, n_left, record_max);
 
     if (s->flags & WRITE_CLOSED)
         return NJ_TLS_CLOSED;

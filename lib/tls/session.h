@@ -129,9 +129,8 @@ bool nj_tls_session_is_key_update_due(const struct nj_tls_session *s);
 
 /* Bytes of output for `n_bytes` of application data in records of at most `record_max` bytes of
  * content, or of what the peer accepts if that is less: what nj_tls_session_seal() writes, with
- * the KeyUpdate if one is due. `n_bytes` is at most NJ_TLS_SEAL_BYTES_MAX; record_max > 0. 0 for no
- * data. */
-uint32_t nj_tls_session_sealed_bytes(const struct nj_tls_session *s, uint32_t n_bytes,
+ * the KeyUpdate if one is due. record_max > 0. 0 for no data. */
+uint64_t nj_tls_session_sealed_bytes(const struct nj_tls_session *s, uint64_t n_bytes,
                                      uint32_t record_max);
 /* The most application data, up to NJ_TLS_SEAL_BYTES_MAX, whose output fits into `n_room` bytes:
  * the inverse of nj_tls_session_sealed_bytes(). */
