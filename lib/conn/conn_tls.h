@@ -8,7 +8,6 @@
 #pragma once
 
 #include "base/body_source.h"
-#include "base/pool.h"
 #include "base/types.h"
 #include "tls/session.h"
 
@@ -20,7 +19,6 @@
 
 struct nj_conn;
 struct nj_conns;
-struct nj_conns_tls;
 
 /* Prepares TLS, if the configuration has it. Returns false when memory is refused, or TCP cannot
  * listen on `tls_port`. */

@@ -78,7 +78,6 @@ enum nj_conn_wait {
     NJ_N_CONN_WAITS
 };
 
-struct nj_conn;
 struct nj_conns_tls;
 
 struct nj_conns {

@@ -145,8 +145,6 @@ struct nj__h2_buf {
     uint32_t n, room;
 };
 
-struct nj_h2_stream;
-
 /* Fields are in order of use: a request and its response touch the first five cache lines. */
 struct nj_h2 {
     struct nj_h2_context *core;

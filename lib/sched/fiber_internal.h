@@ -13,8 +13,6 @@
 
 enum nj__fiber_state { NJ__FIBER_FREE, NJ__FIBER_RUNNING, NJ__FIBER_PARKED, NJ__FIBER_WOKEN };
 
-struct nj_task_class;
-
 struct nj_fiber {
     void *context; /* where it resumes; NULL: its stack is unused */
     void *top;     /* of its stack */

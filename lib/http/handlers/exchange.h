@@ -27,7 +27,6 @@
 
 struct nj_file_server;
 struct nj_exchanges; /* all exchanges of a shard */
-struct nj_exchange;
 
 struct nj_exchanges_config {
     struct nj_txns *txns;        /* transactions of the same shard */

@@ -39,7 +39,6 @@ struct nj__resp_fields {
     uint32_t n, n_bytes; /* bytes of names and values */
 };
 
-struct nj_request_head;
 /* request_api.c: the request head as a framing provides it; strings live as long as the request. */
 void nj__stored_head_view(const struct nj_request *req, struct nj_request_head *out);
 
