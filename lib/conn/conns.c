@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-#include <rte_mempool.h>
 #include <rte_prefetch.h>
 
 #include "base/limits.h"

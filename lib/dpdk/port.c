@@ -20,7 +20,6 @@
 #include <rte_errno.h>
 #include <rte_ethdev.h>
 #include <rte_ip_frag.h>
-#include <rte_lcore.h>
 #include <rte_mbuf.h>
 
 #include "base/set_error.h"

@@ -5,7 +5,6 @@
  */
 #include "h2/h2_internal.h"
 
-#include "base/assert.h"
 #include "telem/counters_conn.h"
 
 struct nj_h2_stream *nj__h2_stream_new(struct nj_h2 *h, uint32_t id)

@@ -6,8 +6,6 @@
  */
 #include "h2/h2_internal.h"
 
-#include "base/assert.h"
-
 /* The table has at least as many buckets as streams, and ids are consecutive: chains are short. */
 #define TABLE_GROWTH_FACTOR 4u
 

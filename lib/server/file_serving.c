@@ -8,7 +8,6 @@
 #include "log/log.h"
 #include "rights/thread_file_rights.h"
 #include "store/memory_check.h"
-#include "threads/worker_pool.h"
 
 /* Reads per shard, with the reader. Reads that wait for the disk count, so the bound leaves room
  * for reads of cached data. */

@@ -5,7 +5,6 @@
  * function, because IP options are ignored. Step 6 (urgent, RFC 9293 3.8.5) is ignored: urgent data
  * stays in the stream.
  */
-#include <rte_mbuf.h>
 
 #include "base/assert.h"
 #include "tcp/cc/congestion.h"

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The life cycle of a control block: allocation, state changes (RFC 9293 3.3.2, figure 5), end and
  * release. */
-#include <rte_mbuf.h>
 
 #include "base/assert.h"
-#include "tcp/cc/congestion.h"
 #include "tcp/loss/scoreboard.h"
 #include "tcp/seq.h"
 #include "tcp/tcp_internal.h"

@@ -2,7 +2,6 @@
 /* User calls (RFC 9293 3.10.1 - 3.10.6): open, close, abort and release. SEND is in send_queue.c,
  * RECEIVE in receive_queue.c, and events for the user are in xfer.c. */
 #include "base/assert.h"
-#include "tcp/cc/congestion.h"
 #include "tcp/tcp_internal.h"
 #include "telem/counters_tcp.h"
 

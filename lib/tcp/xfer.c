@@ -6,7 +6,6 @@
  * of connections that have events for the user.
  */
 #include "base/assert.h"
-#include "tcp/loss/recovery_state.h"
 #include "tcp/tcp_internal.h"
 
 void nj__tcb_attach_xfer(struct nj_tcp *tcp, struct nj_tcb *t)

@@ -28,7 +28,6 @@
 #include "base/compiler.h"
 #include "base/relaxed_atomics.h"
 #include "base/signal_stack.h"
-#include "sched/ewyk_fiber_scheduler.h"
 #include "strategy/thread_pool.h"
 #include "threads/os_clock.h"
 #include "threads/task_rings.h"

@@ -16,7 +16,6 @@
 #include <rte_ip.h>
 #include <rte_tcp.h>
 
-#include "base/assert.h"
 #include "base/compiler.h"
 #include "telem/counters_packet.h"
 #include "telem/counters_tcp.h"

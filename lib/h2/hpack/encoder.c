@@ -8,7 +8,6 @@
 
 #include <string.h>
 
-#include "base/assert.h"
 #include "base/compiler.h"
 
 #define NUMBER_BYTES 6u /* RFC 7541 5.1: of 32 bits, at most */

@@ -8,7 +8,6 @@
 
 #include "base/assert.h"
 #include "base/limits.h"
-#include "http/files/file_server.h"
 #include "http/handlers/exchange_state.h"
 #include "http/http_options.h"
 #include "http/response_head.h"

@@ -3,7 +3,6 @@
  * Sends an exchange's response to its stream: head, body, trailers, errors. A response that ended
  * before its head was sent gets a content-length, and its last DATA frame ends the stream.
  */
-#include "base/assert.h"
 #include "base/limits.h"
 #include "http/files/file_server.h"
 #include "http/handlers/exchange_state.h"

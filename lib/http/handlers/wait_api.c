@@ -5,7 +5,6 @@
 #include <time.h>
 
 #include "http/handlers/exchange_state.h"
-#include "sched/ewyk_fiber_scheduler.h"
 
 static int error_of(enum nj_wake_reason why)
 {

@@ -13,7 +13,6 @@
  */
 #include "tcp/loss/recovery_state.h"
 
-#include "base/assert.h"
 #include "tcp/cc/congestion.h"
 #include "tcp/seq.h"
 #include "tcp/tcp_internal.h"

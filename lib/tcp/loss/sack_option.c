@@ -6,7 +6,6 @@
  * list when an ACK is sent. So dropped data is no longer reported (RFC 2018 8), and adjacent blocks
  * are merged.
  */
-#include "base/assert.h"
 #include "tcp/seq.h"
 #include "tcp/tcp_internal.h"
 
