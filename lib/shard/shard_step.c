@@ -24,83 +24,34 @@
 
 /* --- timers and completions ------------------------------------------------------------------ */
 
-static uint32_t tick_tcp(struct nj_shard *s, nj_ns now)
-{
-    nj_tcp_tick(&s->tcp, now);
-    return 0;
-}
-
-static nj_ns next_tcp(const struct nj_shard *s)
-{
-    return nj_tcp_next_deadline(&s->tcp);
-}
-
-static uint32_t tick_neigh(struct nj_shard *s, nj_ns now)
-{
-    nj_neigh_tick(&s->neigh, now);
-    return 0;
-}
-
-static nj_ns next_neigh(const struct nj_shard *s)
-{
-    return s->neigh.tick_at;
-}
-
-static uint32_t tick_ndp(struct nj_shard *s, nj_ns now)
-{
-    nj_nd_host_tick(&s->ndp, now);
-    return 0;
-}
-
-static nj_ns next_ndp(const struct nj_shard *s)
-{
-    return s->ndp.tick_at;
-}
-
-static uint32_t tick_frags(struct nj_shard *s, nj_ns now)
-{
-    nj_ip4_reasm_tick(&s->frags, now);
-    return 0;
-}
-
-static nj_ns next_frags(const struct nj_shard *s)
-{
-    return s->frags.due_at;
-}
-
-#define tick_conns(s, now)    nj_conns_tick(&(s)->conns, now)
-#define next_conns(s)         nj_conns_next_at(&(s)->conns)
-#define tick_files(s, now)    nj_conns_complete_file_jobs(&(s)->conns, now)
-#define next_files(s)         nj_conns_file_jobs_next_at(&(s)->conns)
-#define tick_handlers(s, now) nj_conns_run_handlers(&(s)->conns, now)
-#define next_handlers(s)      nj_conns_handlers_next_at(&(s)->conns)
-#define tick_policy(s, now)   nj_conns_adopt_policy_and_run_shaper(&(s)->conns, now)
-#define next_policy(s)        nj_conns_policy_next_at(&(s)->conns)
-
-/* The parts of a shard that act without a packet, in the order they run. tick_PART() returns the
- * amount of work; next_PART() the time before which nothing is due. A macro list, because a table
- * of functions costs 1 % of a request. */
+/* The parts of a shard that act without a packet, in the order they run: what each does, and the
+ * time before which nothing is due. A PART() returns the amount of work; a TIMER() returns nothing,
+ * and does not count as work. They are retransmission, persist and time-wait; unanswered ARP and
+ * NDP; our IPv6 addresses and routers; incomplete fragmented packets; timeouts of connections;
+ * responses that waited for files; handlers that waited; a new policy, and responses that have
+ * credit. A macro list, because a table of functions costs 1 % of a request. */
 /* clang-format off */
-#define PARTS(STAGE, PART)                                                        \
-    STAGE(NJ_STAGE_TCP)                                                           \
-    PART(tcp)      /* retransmission, persist, time-wait */                       \
-    PART(neigh)    /* unanswered ARP and NDP */                                   \
-    PART(ndp)      /* our IPv6 addresses and routers */                           \
-    PART(frags)    /* incomplete fragmented packets */                            \
-    PART(conns)    /* timeouts of connections */                                  \
-    STAGE(NJ_STAGE_HANDLER)                                                       \
-    PART(files)    /* responses that waited for files */                          \
-    PART(handlers) /* handlers that waited */                                     \
-    PART(policy)   /* new policy; responses that have credit */
+#define PARTS(STAGE, TIMER, PART)                                                                  \
+    STAGE(NJ_STAGE_TCP)                                                                            \
+    TIMER(nj_tcp_tick(&s->tcp, now), nj_tcp_next_deadline(&s->tcp))                                \
+    TIMER(nj_neigh_tick(&s->neigh, now), s->neigh.tick_at)                                         \
+    TIMER(nj_nd_host_tick(&s->ndp, now), s->ndp.tick_at)                                           \
+    TIMER(nj_ip4_reasm_tick(&s->frags, now), s->frags.due_at)                                      \
+    PART(nj_conns_tick(&s->conns, now), nj_conns_next_at(&s->conns))                               \
+    STAGE(NJ_STAGE_HANDLER)                                                                        \
+    PART(nj_conns_complete_file_jobs(&s->conns, now), nj_conns_file_jobs_next_at(&s->conns))       \
+    PART(nj_conns_run_handlers(&s->conns, now), nj_conns_handlers_next_at(&s->conns))              \
+    PART(nj_conns_adopt_policy_and_run_shaper(&s->conns, now), nj_conns_policy_next_at(&s->conns))
 /* clang-format on */
 
 static inline uint32_t tick_parts(struct nj_shard *s, nj_ns now)
 {
     uint32_t work = 0;
 
-#define ENTER(stage) nj_stage(&s->stages, stage);
-#define TICK(part)   work += tick_##part(s, now);
-    PARTS(ENTER, TICK)
+#define ENTER(stage)     nj_stage(&s->stages, stage);
+#define TICK(tick, next) tick;
+#define WORK(tick, next) work += tick;
+    PARTS(ENTER, TICK, WORK)
     return work;
 }
 
@@ -109,8 +60,8 @@ nj_ns nj_shard_next_at(const struct nj_shard *s)
     nj_ns next = s->n_txq > 0 ? 0 : NJ_NEVER;
 
 #define PASS(stage)
-#define ASK(part) next = nj_min_u64(next, next_##part(s));
-    PARTS(PASS, ASK)
+#define ASK(tick, next_at) next = nj_min_u64(next, next_at);
+    PARTS(PASS, ASK, ASK)
     return next;
 }
 
