@@ -43,78 +43,45 @@ static void wipe(struct nj_tls_aead *a, const struct nj_tls_expanded *e)
 {
 }
 
-static bool expand_128(struct nj_tls_aead *a, struct nj_tls_expanded *e)
-{
-    IMB_AES128_GCM_PRE((const IMB_MGR *)a->mb_mgr, e->key, (struct gcm_key_data *)(e + 1));
-    return true;
-}
+/* The operations with keys of that many bits. The library names its functions by them. */
+#define OPS(BITS)                                                                                  \
+    static bool expand_##BITS(struct nj_tls_aead *a, struct nj_tls_expanded *e)                    \
+    {                                                                                              \
+        IMB_AES##BITS##_GCM_PRE((const IMB_MGR *)a->mb_mgr, e->key,                                \
+                                (struct gcm_key_data *)(e + 1));                                   \
+        return true;                                                                               \
+    }                                                                                              \
+    static void begin_##BITS(struct nj_tls_aead_op *op, const uint8_t *nonce, const uint8_t *aad,  \
+                             uint32_t n_aad)                                                       \
+    {                                                                                              \
+        IMB_AES##BITS##_GCM_INIT(mgr_of(op), key_of(op), context_of(op), nonce, aad, n_aad);       \
+    }                                                                                              \
+    static void update_##BITS(struct nj_tls_aead_op *op, uint8_t *out, const uint8_t *in,          \
+                              uint32_t n)                                                          \
+    {                                                                                              \
+        if (op->is_sealing)                                                                        \
+            IMB_AES##BITS##_GCM_ENC_UPDATE(mgr_of(op), key_of(op), context_of(op), out, in, n);    \
+        else                                                                                       \
+            IMB_AES##BITS##_GCM_DEC_UPDATE(mgr_of(op), key_of(op), context_of(op), out, in, n);    \
+    }                                                                                              \
+    static bool end_seal_##BITS(struct nj_tls_aead_op *op, uint8_t *tag)                           \
+    {                                                                                              \
+        IMB_AES##BITS##_GCM_ENC_FINALIZE(mgr_of(op), key_of(op), context_of(op), tag,              \
+                                         NJ_TLS_TAG_BYTES);                                        \
+        return true;                                                                               \
+    }                                                                                              \
+    static bool end_open_##BITS(struct nj_tls_aead_op *op, const uint8_t *tag)                     \
+    {                                                                                              \
+        uint8_t computed[NJ_TLS_TAG_BYTES] = {0};                                                  \
+        IMB_AES##BITS##_GCM_DEC_FINALIZE(mgr_of(op), key_of(op), context_of(op), computed,         \
+                                         sizeof computed);                                         \
+        return CRYPTO_memcmp(computed, tag, sizeof computed) == 0;                                 \
+    }                                                                                              \
+    static const struct nj__tls_aead_ops ops_##BITS = {                                            \
+        expand_##BITS, wipe, begin_##BITS, update_##BITS, end_seal_##BITS, end_open_##BITS};
 
-static bool expand_256(struct nj_tls_aead *a, struct nj_tls_expanded *e)
-{
-    IMB_AES256_GCM_PRE((const IMB_MGR *)a->mb_mgr, e->key, (struct gcm_key_data *)(e + 1));
-    return true;
-}
-
-static void begin_128(struct nj_tls_aead_op *op, const uint8_t *nonce, const uint8_t *aad,
-                      uint32_t n_aad)
-{
-    IMB_AES128_GCM_INIT(mgr_of(op), key_of(op), context_of(op), nonce, aad, n_aad);
-}
-
-static void begin_256(struct nj_tls_aead_op *op, const uint8_t *nonce, const uint8_t *aad,
-                      uint32_t n_aad)
-{
-    IMB_AES256_GCM_INIT(mgr_of(op), key_of(op), context_of(op), nonce, aad, n_aad);
-}
-
-static void update_128(struct nj_tls_aead_op *op, uint8_t *out, const uint8_t *in, uint32_t n)
-{
-    if (op->is_sealing)
-        IMB_AES128_GCM_ENC_UPDATE(mgr_of(op), key_of(op), context_of(op), out, in, n);
-    else
-        IMB_AES128_GCM_DEC_UPDATE(mgr_of(op), key_of(op), context_of(op), out, in, n);
-}
-
-static void update_256(struct nj_tls_aead_op *op, uint8_t *out, const uint8_t *in, uint32_t n)
-{
-    if (op->is_sealing)
-        IMB_AES256_GCM_ENC_UPDATE(mgr_of(op), key_of(op), context_of(op), out, in, n);
-    else
-        IMB_AES256_GCM_DEC_UPDATE(mgr_of(op), key_of(op), context_of(op), out, in, n);
-}
-
-static bool end_seal_128(struct nj_tls_aead_op *op, uint8_t *tag)
-{
-    IMB_AES128_GCM_ENC_FINALIZE(mgr_of(op), key_of(op), context_of(op), tag, NJ_TLS_TAG_BYTES);
-    return true;
-}
-
-static bool end_seal_256(struct nj_tls_aead_op *op, uint8_t *tag)
-{
-    IMB_AES256_GCM_ENC_FINALIZE(mgr_of(op), key_of(op), context_of(op), tag, NJ_TLS_TAG_BYTES);
-    return true;
-}
-
-static bool end_open_128(struct nj_tls_aead_op *op, const uint8_t *tag)
-{
-    uint8_t computed[NJ_TLS_TAG_BYTES] = {0};
-
-    IMB_AES128_GCM_DEC_FINALIZE(mgr_of(op), key_of(op), context_of(op), computed, sizeof computed);
-    return CRYPTO_memcmp(computed, tag, sizeof computed) == 0;
-}
-
-static bool end_open_256(struct nj_tls_aead_op *op, const uint8_t *tag)
-{
-    uint8_t computed[NJ_TLS_TAG_BYTES] = {0};
-
-    IMB_AES256_GCM_DEC_FINALIZE(mgr_of(op), key_of(op), context_of(op), computed, sizeof computed);
-    return CRYPTO_memcmp(computed, tag, sizeof computed) == 0;
-}
-
-static const struct nj__tls_aead_ops ops_128 = {expand_128, wipe,         begin_128,
-                                                update_128, end_seal_128, end_open_128};
-static const struct nj__tls_aead_ops ops_256 = {expand_256, wipe,         begin_256,
-                                                update_256, end_seal_256, end_open_256};
+OPS(128)
+OPS(256)
 
 static bool is_suitable(uint64_t features)
 {
