@@ -146,7 +146,7 @@ struct nj_conn_user {
  * of 0 are replaced by their defaults. Returns false when memory is refused, or TCP cannot listen
  * on `tls_port`; nj_conns_fini() releases the rest. */
 bool nj_conns_init(struct nj_conns *cs, struct nj_conns_config *config, nj_ns now);
-/* Aborts connections without sending RST (for RST call nj_shard_abort() and step once first) and
+/* Aborts connections without sending RST (for RST call nj_tcp_abort_all() and step once first) and
  * cancels handlers that wait. Has to be called by the thread that called nj_conns_process(), as
  * fibers belong to it. Precedes nj_conns_fini(), which any thread may call. */
 void nj_conns_end(struct nj_conns *cs);

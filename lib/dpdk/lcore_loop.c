@@ -53,7 +53,7 @@ static void enter_phase(struct nj_shard *s, enum nj_run_phase phase, nj_ns now)
     if (phase >= NJ_PHASE_DRAIN)
         nj_conns_drain(&s->conns, now);
     if (phase >= NJ_PHASE_ABORT)
-        nj_shard_abort(s, now);
+        nj_tcp_abort_all(&s->tcp, now);
 }
 
 /* Applies the phase that the supervisor has set, once for each change. */

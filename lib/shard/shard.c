@@ -142,11 +142,6 @@ void nj_shard_publish(struct nj_shard *s)
     nj__pools_publish(s);
 }
 
-void nj_shard_abort(struct nj_shard *s, nj_ns now)
-{
-    nj_tcp_abort_all(&s->tcp, now);
-}
-
 bool nj_shard_has_unfinished_work(const struct nj_shard *s)
 {
     return nj_tcp_conns_less_fin2_orphans(&s->tcp) > 0 || s->n_txq > 0 ||

@@ -123,8 +123,6 @@ void nj_shard_publish(struct nj_shard *s);
  * that have begun are completed, and such connections get GOAWAY after their preface. Another role
  * ends that. */
 void nj_shard_set_port_role(struct nj_shard *s, enum nj_port_role role, nj_ns now);
-/* Resets all remaining connections. */
-void nj_shard_abort(struct nj_shard *s, nj_ns now);
 /* Are connections, file jobs or packets unfinished, or with YIELDS handshakes? A connection whose
  * peer has acknowledged everything and only has not closed does not count. */
 bool nj_shard_has_unfinished_work(const struct nj_shard *s);

@@ -167,7 +167,7 @@ static void switches(struct rig *r, struct input *in)
     if (bits & 8)
         nj_conns_drain(&r->s->conns, r->now);
     if (bits & 16)
-        nj_shard_abort(r->s, r->now);
+        nj_tcp_abort_all(&r->s->tcp, r->now);
 }
 
 static void arp(struct rig *r, struct input *in)
@@ -271,7 +271,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         (void)nj_shard_next_at(r->s);
     }
     if (how & 8) {
-        nj_shard_abort(r->s, r->now);
+        nj_tcp_abort_all(&r->s->tcp, r->now);
         r->files_slow = false;
         for (int i = 0; i < 200; i++)
             rig_step(r);

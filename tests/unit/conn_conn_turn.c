@@ -379,7 +379,7 @@ Test(conn_conn_turn, abort_resets_everything)
     rig_get(r, h2, 1, "/big");
     rig_settle(r);
     nj_conns_drain(&r->s->conns, r->now);
-    nj_shard_abort(r->s, r->now);
+    nj_tcp_abort_all(&r->s->tcp, r->now);
     rig_settle(r);
     cr_expect(sniffed->got_rst && h2->got_rst && half->got_rst && orphan->got_rst);
     cr_expect(!nj_shard_has_unfinished_work(r->s));
@@ -671,7 +671,7 @@ Test(conn_conn_turn, files_come_back_to_nobody)
     nj_shard_publish(r->s);
     cr_expect_gt(rig_count(r, NJ_C_file_jobs), 0);
     cr_expect(nj_shard_has_unfinished_work(r->s));
-    nj_shard_abort(r->s, r->now);
+    nj_tcp_abort_all(&r->s->tcp, r->now);
     rig_settle(r);
     cr_expect(nj_shard_has_unfinished_work(r->s), "jobs are out");
     rig_free(r);

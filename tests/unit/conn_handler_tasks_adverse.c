@@ -371,7 +371,7 @@ Test(conn_handler_tasks_adverse, deaf_to_the_end_of_the_server)
         hr_ask(c, "POST", deaf_ones[i].path, 100, 0, NULL, NULL);
     for (int i = 0; i < 50; i++)
         hr_step(h);
-    nj_shard_abort(s, h->r->now);
+    nj_tcp_abort_all(&s->tcp, h->r->now);
     nj_conns_end(&s->conns);
     cr_expect_eq(nj_conns_stuck_fibers(&s->conns, &route), 3);
     cr_expect_str_eq(route, nj_routes_name(h->routes, 0));

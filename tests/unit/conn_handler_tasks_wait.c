@@ -281,7 +281,7 @@ static void end_it(struct hr *h, struct hr_client *c, int32_t id, int by)
         rig_seg(h->r, c->p, c->p->snd_nxt, NJ_TCP_RST | NJ_TCP_ACK, NULL, 0);
         break;
     case BY_ABORT:
-        nj_shard_abort(h->r->s, h->r->now);
+        nj_tcp_abort_all(&h->r->s->tcp, h->r->now);
         break;
     case BY_GARBAGE: /* DATA on stream 0 */
         rig_send(h->r, c->p, bad, rig_h2(bad, 0, 0, 0, "abc", 3));

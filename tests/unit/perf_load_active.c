@@ -233,7 +233,7 @@ Test(perf_load_active, the_server_and_others_live_side_by_side)
     cr_expect_not_null(u.tcb, "others are not the server's to end");
     struct tester late = {0};
     cr_expect_null(open_one(r, &late, 444), "not while draining");
-    nj_shard_abort(r->s, r->now);
+    nj_tcp_abort_all(&r->s->tcp, r->now);
     rig_settle(r);
     cr_expect(u.events & NJ_TCP_EV_DEAD);
     rig_free(r);

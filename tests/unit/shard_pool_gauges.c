@@ -34,7 +34,7 @@ Test(shard_pool_gauges, counts_what_is_and_what_was)
     rig_settle(r);
     nj_shard_publish(r->s);
     expect(r, "talk", 1, 1);
-    nj_shard_abort(r->s, r->now);
+    nj_tcp_abort_all(&r->s->tcp, r->now);
     rig_settle(r);
     nj_shard_publish(r->s);
     expect(r, "tcb", 0, 5); /* touched memory is kept */

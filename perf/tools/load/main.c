@@ -315,7 +315,7 @@ static int loop(void *arg)
                               memory_order_relaxed);
     }
     nj_ns now = nj_tsc_clock_to_ns(&l->clock, tsc);
-    nj_shard_abort(l->shard[i], now); /* peers of open connections receive a reset */
+    nj_tcp_abort_all(&l->shard[i]->tcp, now); /* peers of open connections receive a reset */
     nj_shard_step(l->shard[i], now);
     nj_conns_end(&l->shard[i]->conns);
     return 0;
