@@ -30,15 +30,10 @@ static struct {
     sem_t answered;
 } call;
 
-static pid_t this_thread(void)
-{
-    return (pid_t)syscall(SYS_gettid);
-}
-
 static void on_signal(int number)
 {
     int saved_errno = errno;
-    pid_t me = this_thread();
+    pid_t me = gettid();
 
     (void)number;
     /* Not twice, and not after the caller has given up. */
@@ -139,7 +134,7 @@ static int run_on_new(struct threads *done, int number, char *why, size_t why_by
         return nj_set_error(why, why_bytes, "/proc/self/task: %s", strerror(errno));
     for (const struct dirent *e; n_new >= 0 && (e = readdir(tasks));) {
         pid_t id = (pid_t)atoi(e->d_name);
-        if (id == 0 || id == this_thread() || has_thread(done, id))
+        if (id == 0 || id == gettid() || has_thread(done, id))
             continue;
         if (done->n == THREADS_MAX)
             n_new = nj_set_error(why, why_bytes, "more than %u threads", THREADS_MAX);
