@@ -307,11 +307,6 @@ static nj_ns read_clock(void *clock)
     return nj_tsc_clock_now(clock);
 }
 
-static uint64_t read_cycles(void)
-{
-    return rte_rdtsc();
-}
-
 /* Rare, from an lcore: a route moved to the workers, or back; an address conflict. */
 static void log_line(void *log, const char *line)
 {
@@ -455,7 +450,7 @@ static bool create_shards(struct nj_server *s)
         if (s->tls.has_tls)
             c.conns.ops.tls_workers = nj_worker_pool_ops(s->workers, i, NJ_WORKER_TLS);
         c.conns.ops.clock = read_clock;
-        c.conns.ops.cycles = read_cycles;
+        c.conns.ops.cycles = rte_rdtsc;
         c.conns.ops.clock_ctx = &s->shards.clock;
         c.conns.ops.log = log_line;
         c.conns.ops.log_ctx = &s->shards.log[i];
