@@ -17,14 +17,10 @@
 
 /* --- the strategy --------------------------------------------------------------------------- */
 
-static nj_ns read_clock(const struct nj_conns *cs)
+static nj_ns read_clock(void *conns)
 {
+    const struct nj_conns *cs = conns;
     return cs->cfg->ops.clock ? cs->cfg->ops.clock(cs->cfg->ops.clock_ctx) : 0;
-}
-
-static nj_ns ewyk_clock(void *conns)
-{
-    return read_clock(conns);
 }
 
 static void ewyk_log(void *conns, const char *line)
@@ -49,7 +45,7 @@ static struct nj_ewyk *ewyk_new(struct nj_conns *cs, nj_ns now)
         .n_queue_max =
             cs->cfg->handlers_queue_max ? cs->cfg->handlers_queue_max : NJ_HANDLERS_QUEUE_MAX,
         .now = now,
-        .clock = cs->cfg->ops.clock ? ewyk_clock : NULL,
+        .clock = cs->cfg->ops.clock ? read_clock : NULL,
         .submit = cs->cfg->ops.workers.submit ? submit : NULL,
         .log = ewyk_log,
         .ctx = cs,
