@@ -41,11 +41,6 @@ static void nonce_of(const struct nj_nd_host *d, const struct nj_addr *ip,
     memcpy(out, &n, NJ_ND_NONCE_BYTES);
 }
 
-static void count_event(struct nj_nd_host *d, nj_counter which)
-{
-    nj_count(d->neigh->counters, which);
-}
-
 static void set_state(struct nj_nd_host *d, unsigned i, enum nj_addr_state state)
 {
     __atomic_store_n(&d->iface->addr[i].state, (uint8_t)state, __ATOMIC_RELEASE);
@@ -161,7 +156,7 @@ static void handle_conflict(struct nj_nd_host *d, unsigned i, nj_ns now)
     struct nj_nd_host_addr *a = &d->addr[i];
     struct nj_iface_addr now_is = d->iface->addr[i];
 
-    count_event(d, NJ_C_nd_duplicate);
+    nj_count(d->neigh->counters, NJ_C_nd_duplicate);
     if (!a->is_generated || a->n_conflicts == IDGEN_RETRIES) {
         set_state(d, i, NJ_ADDR_DUPLICATE);
         return;
@@ -193,7 +188,7 @@ static void advertise(struct nj_nd_host *d, const struct nj_addr *target,
     nj_nd_advertise_build(m, target, solicitor ? solicitor : &all, target, &d->iface->mac,
                           solicitor != NULL);
     if (solicitor) {
-        count_event(d, NJ_C_tx_made);
+        nj_count(d->neigh->counters, NJ_C_tx_made);
         nj_neigh_output(d->neigh, m, solicitor, NJ_NEIGH_REPLY, now);
     } else {
         nj_neigh_send_ip6(d->neigh, m, &all_mac);
@@ -490,7 +485,7 @@ static bool handle_advert(struct nj_nd_host *d, const struct nj_packet *p, nj_ns
         return true;
     }
     if (own) { /* not during detection: the address stays in use (RFC 4862 5.4.4) */
-        count_event(d, NJ_C_nd_claimed);
+        nj_count(d->neigh->counters, NJ_C_nd_claimed);
         nj_neigh_report_conflict(d->neigh, own, p->nd.has_mac ? &p->nd.mac : NULL, now);
         return false;
     }

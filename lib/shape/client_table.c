@@ -69,11 +69,6 @@ static uint64_t key_of(const struct nj_client *c)
     return atomic_load_explicit(&c->key, memory_order_seq_cst);
 }
 
-static void set_used(struct nj_client *c, nj_ns now)
-{
-    nj_store_relaxed(&c->used_at, now);
-}
-
 /* ---- lookup ---- */
 
 enum try_ref { REF_OK, REF_GONE, REF_BUSY };
@@ -239,7 +234,7 @@ struct nj_client *nj_client_take(struct nj_clients *t, uint64_t key, const struc
         if (!c)
             c = insert_client(t, key, addr, &full);
         if (c) {
-            set_used(c, now);
+            nj_store_relaxed(&c->used_at, now);
             return c;
         }
         if (full)
@@ -250,7 +245,7 @@ struct nj_client *nj_client_take(struct nj_clients *t, uint64_t key, const struc
 
 void nj_client_put(struct nj_client *c, nj_ns now)
 {
-    set_used(c, now);
+    nj_store_relaxed(&c->used_at, now);
     uint32_t old = atomic_fetch_sub_explicit(&c->n_refs, 1, memory_order_release);
     NJ_ASSERT((old & ~CLAIMED) > 0);
     (void)old;
