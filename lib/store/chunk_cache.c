@@ -85,11 +85,6 @@ static void unlink_from_file(struct chunk_entry *p)
         nj__file_cache_mark_chunkless(p->chunks->cache, f);
 }
 
-static void count_readahead(struct nj__chunks *c, int64_t by)
-{
-    nj__file_stat_add(&c->shared->stats.ahead_bytes, by);
-}
-
 /* Is there budget for one more readahead chunk? */
 static bool has_readahead_room(const struct nj__chunks *c)
 {
@@ -101,7 +96,7 @@ static void add_readahead(struct nj__chunks *c, struct chunk_entry *p)
 {
     p->readahead_since = c->now_s;
     nj_list_push_back(&c->ahead, &p->ahead);
-    count_readahead(c, p->n_room);
+    nj__file_stat_add(&c->shared->stats.ahead_bytes, p->n_room);
 }
 
 /* The chunk was used for the first time, has expired, or is about to be freed. */
@@ -110,7 +105,7 @@ static void end_readahead(struct nj__chunks *c, struct chunk_entry *p)
     if (!nj_list_linked(&p->ahead))
         return;
     nj_list_del(&p->ahead);
-    count_readahead(c, -(int64_t)p->n_room);
+    nj__file_stat_add(&c->shared->stats.ahead_bytes, -(int64_t)p->n_room);
     if (p->is_idle)
         nj__cache_policy_unpin(&c->shared->policy, &p->cached.entry);
 }

@@ -86,11 +86,6 @@ int nj_file_store_open(const struct nj_file_store_options *options, struct nj_fi
     return 0;
 }
 
-static void count_files(struct nj_file_store *s, int by)
-{
-    nj_add_relaxed(&s->n_files, (uint32_t)by);
-}
-
 bool nj_file_store_has_hugepages(const struct nj_file_store *s)
 {
     return nj__arena_memory_range(s->chunks.arena).is_huge;
@@ -227,7 +222,7 @@ static void detach_file(struct nj__deferred *g)
     struct nj__file *f = nj_container_of(g, struct nj__file, deferred);
 
     nj__chunks_drop_file(f);
-    count_files(store_of(f), -1);
+    nj_add_relaxed(&store_of(f)->n_files, -1u);
     if (f->memory)
         unreserve(store_of(f), f->id.version.size_bytes);
     nj__store_queue_free_at_unlock(f->shared, g);
@@ -272,7 +267,7 @@ static struct nj__file *new_file(struct nj_file_store *s, const struct nj__file_
     nj_list_init(&f->lru_node);
     nj_list_init(&f->open);
     nj_list_init(&f->chunk_list);
-    count_files(s, 1);
+    nj_add_relaxed(&s->n_files, 1);
     return f;
 }
 
