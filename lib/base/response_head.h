@@ -9,13 +9,15 @@
 
 /* The fields of a handler and those of a file together. */
 #define NJ_RESP_HEAD_FIELDS_MAX (NJ_RESPONSE_FIELDS_MAX + 16u)
-/* Room before them for server and date, which come first (RFC 9110 5.3). */
-#define NJ_RESP_HEAD_OWN        2u
+/* Room before them for the fields of every response, which come first (RFC 9110 5.3): server and
+ * date today. */
+#define NJ_RESP_HEAD_OWN        4u
 
 /* The caller's storage; usually on the stack. To begin one, set n_given and n_fields. */
 struct nj_resp_head {
-    uint32_t n_given;  /* fields of a handler, which come first; they may have server and date */
-    uint32_t n_fields; /* these and those that were added */
+    uint32_t n_given;  /* fields of a handler, the first behind the room for those of every
+                          response; they may have server and date */
+    uint32_t n_fields; /* these and those that were added; without those of every response */
     struct nj_field fields[NJ_RESP_HEAD_OWN + NJ_RESP_HEAD_FIELDS_MAX];
 };
 
