@@ -7,10 +7,11 @@
 
 #define Q_UNSET 0xffffu
 
-const struct nj_str nj_coding_name[NJ_N_CODINGS] = {
+const struct nj_str nj_coding_name[NJ_N_CODINGS + 1] = {
     [NJ_CODING_BR] = NJ_STR_INIT("br"),
     [NJ_CODING_ZSTD] = NJ_STR_INIT("zstd"),
     [NJ_CODING_GZIP] = NJ_STR_INIT("gzip"),
+    [NJ_CODING_IDENTITY] = NJ_STR_INIT("identity"),
 };
 
 const struct nj_str nj_coding_suffix[NJ_N_CODINGS] = {
@@ -21,14 +22,8 @@ const struct nj_str nj_coding_suffix[NJ_N_CODINGS] = {
 
 static uint32_t coding_of(struct nj_str name)
 {
-    static const char *const names[] = {
-        [NJ_CODING_BR] = "br",
-        [NJ_CODING_ZSTD] = "zstd",
-        [NJ_CODING_GZIP] = "gzip",
-        [NJ_CODING_IDENTITY] = "identity",
-    };
     for (uint32_t i = 0; i <= NJ_CODING_IDENTITY; i++)
-        if (nj_str_eq_nocase_cstr(name, names[i]))
+        if (nj_str_eq_nocase(name, nj_coding_name[i]))
             return i;
     return nj_str_eq_nocase_cstr(name, "x-gzip") ? NJ_CODING_GZIP : Q_UNSET; /* RFC 9110 8.4.1.3 */
 }

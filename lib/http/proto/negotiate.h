@@ -26,7 +26,7 @@ struct nj_accepted_codings nj_accept_encoding_parse(struct nj_str value);
 uint32_t nj_coding_select(const struct nj_accepted_codings *c, uint8_t siblings);
 
 /* The coding's name in Content-Encoding, and its suffix of file names. */
-extern const struct nj_str nj_coding_name[NJ_N_CODINGS], nj_coding_suffix[NJ_N_CODINGS];
+extern const struct nj_str nj_coding_name[NJ_N_CODINGS + 1], nj_coding_suffix[NJ_N_CODINGS];
 
 /* True if this Accept field prefers JSON to HTML. At equal weights JSON must be named more
  * precisely. */
