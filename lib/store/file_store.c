@@ -207,11 +207,6 @@ static bool reserve(struct nj_file_store *s, uint64_t n_bytes, uint64_t most)
     return true;
 }
 
-static void unreserve(struct nj_file_store *s, uint64_t n_bytes)
-{
-    nj__file_stat_add(&s->shared.stats.whole_bytes, -(int64_t)n_bytes);
-}
-
 static struct nj_file_store *store_of(const struct nj__file *f)
 {
     return nj_container_of(f->shared, struct nj_file_store, shared);
@@ -224,7 +219,7 @@ static void detach_file(struct nj__deferred *g)
     nj__chunks_drop_file(f);
     nj_add_relaxed(&store_of(f)->n_files, -1u);
     if (f->memory)
-        unreserve(store_of(f), f->id.version.size_bytes);
+        nj__file_stat_add(&f->shared->stats.whole_bytes, -(int64_t)f->id.version.size_bytes);
     nj__store_queue_free_at_unlock(f->shared, g);
 }
 
@@ -281,7 +276,7 @@ static struct nj__file *new_whole(struct nj_file_store *s, const struct nj__file
         f->memory = new_memory(id->version.size_bytes);
     if (f && f->memory)
         return f;
-    unreserve(s, id->version.size_bytes);
+    nj__file_stat_add(&s->shared.stats.whole_bytes, -(int64_t)id->version.size_bytes);
     if (f)
         nj_ref_put(&f->object.ref);
     return NULL;
