@@ -166,8 +166,7 @@ Test(h1_request_head, the_scheme_is_that_of_the_connection)
     r->h = tls; /* its first request, which equals the last one */
     cr_expect_eq(nj_h1_context_n_conns(r->ctx), 2);
     nj_h1_prefetch(tls);
-    r->n_req = r->n_closed = 0;
-    free(r->req[0]);
+    r->n_former = r->n_req;
     rig_say(r, head);
     cr_expect_str_eq(rig_last(r)->text, "GET https://h /1 ends 0|host=h");
     nj_h1_close(plain);
