@@ -27,6 +27,14 @@ struct nj_body {
 
 #define NJ_BODY_LEN_UNKNOWN UINT64_MAX
 
+/* Why a consumer makes no progress with a body. */
+enum nj_blocked_by {
+    NJ_BLOCKED_BY_NOTHING,       /* only its output limits it, or there is no body */
+    NJ_BLOCKED_BY_BODY,          /* the body had no bytes, and was not resumed since */
+    NJ_BLOCKED_BY_STREAM_WINDOW, /* the peer's flow-control window of the stream is exhausted */
+    NJ_BLOCKED_BY_CONN_WINDOW,   /* the same of the connection */
+};
+
 struct nj_body_ops {
     /* Return the next bytes without consuming them.
      *   > 0  the number of bytes in *out, at most `n_max` (n_max > 0)

@@ -16,7 +16,7 @@ struct nj_alloc {
     uint8_t *slabs; /* list linked through the first word; runs are cut from the first slab */
     size_t slab_used;
     size_t bytes_used;
-    size_t bytes_max; /* its users refuse new connections and buffers of input beyond */
+    size_t bytes_max;        /* its users refuse new connections and buffers of input beyond */
     uint64_t fail_countdown; /* for tests: the n-th allocation from now fails; 0: none */
     uint8_t small_class[NJ_ALLOC_SMALL_STEPS];
 };

@@ -45,7 +45,7 @@ void nj_settings_tls_config(const struct nj_server_config *c,
         .n_ocsp = nj_config_count_values(c->tls_ocsp, NJ_SERVER_TLS_CERTS_MAX),
         .client_ca = c->tls_client_ca,
         .client_cert_required = !c->tls_client_optional,
-        .http1 = false, /* `!c->no_http1`, as soon as lib/conn speaks HTTP/1.1 */
+        .http1 = !c->no_http1,
     };
     for (uint32_t i = 0; i < out->n_identities; i++)
         files[i] = (struct nj_tls_identity_files){c->tls_cert[i], c->tls_key[i]};

@@ -25,12 +25,15 @@
 #define NJ_ROUND_TASKS 32u
 #define NJ_ROUND_NS    ((int32_t)(100 * NJ_US))
 
-enum nj_conn_state { NJ_CONN_SNIFF, NJ_CONN_H2, NJ_CONN_LINGER };
+enum nj_conn_state { NJ_CONN_SNIFF, NJ_CONN_H2, NJ_CONN_H1, NJ_CONN_LINGER };
 
 /* State that a connection needs from its first byte on. */
 struct nj_conn_active {
     struct nj_conn *conn;
-    struct nj_h2 *h2;
+    union { /* the session, by the state of the connection: session.h */
+        struct nj_h2 *h2;
+        struct nj_h1 *h1;
+    };
     /* Member of conns->unacked while the send queue holds bytes; removed lazily. */
     struct nj_list unacked;
     struct nj_list tx_wait; /* member of conns->tx_waiting while it waits for mbufs to send */
@@ -89,13 +92,6 @@ static inline bool nj__conn_has_input(const struct nj_conn *c)
     return nj_tcp_recv_peek(c->tcb, &data) > 0 && !c->input_waits;
 }
 
-/* While streams are open, only progress of a stream counts: a request, a body, or acknowledged
- * response bytes. A PING is not progress. */
-static inline bool nj__conn_has_streams(const struct nj_conn *c)
-{
-    return c->state == NJ_CONN_H2 && c->active->h2 && nj_h2_n_streams(c->active->h2) > 0;
-}
-
 /* Has the peer acknowledged our FIN, and so everything before it? */
 static inline bool nj__conn_is_fin_acked(const struct nj_conn *c)
 {
@@ -129,7 +125,7 @@ static inline uint32_t nj__ms_of(nj_ns now)
 
 /* Processes the events of a connection of the server: on_events of its struct nj_conn_user. */
 void nj__conn_process(struct nj_conns *cs, struct nj_tcb *tcb, uint8_t events, nj_ns now);
-/* Ends the connection: GOAWAY if it is HTTP/2, then FIN. Open streams end. */
+/* Ends the connection: GOAWAY if it is HTTP/2, then FIN. Open requests end. */
 void nj__conn_close(struct nj_conn *c, nj_ns now);
 /* Ends a connection whose timeout expired. */
 void nj__conn_expire(struct nj_conn *c, nj_ns now);
@@ -142,6 +138,8 @@ void nj__conn_wake_response(void *txn);
 extern const struct nj_txn_events nj__txn_events;
 extern const struct nj_h2_events nj__conn_h2_events;
 extern const struct nj_h2_events nj__conn_h2_route_events; /* with request bodies */
+extern const struct nj_h1_events nj__conn_h1_events;
+extern const struct nj_h1_events nj__conn_h1_route_events;
 /* Begins requests of the connection within its share, and passes results of handlers to streams. */
 void nj__conn_serve_requests(struct nj_conn *c, nj_ns now);
 /* The peer sent FIN: incomplete request bodies end. */

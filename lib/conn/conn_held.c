@@ -2,6 +2,7 @@
 #include "conn/conn_held.h"
 
 #include "conn/conn_tls.h"
+#include "conn/session.h"
 
 /* `n` units of one account. */
 static void set_held(struct nj_conn *c, struct nj_held_shares *a, struct nj_holder *h, uint32_t n)
@@ -12,11 +13,10 @@ static void set_held(struct nj_conn *c, struct nj_held_shares *a, struct nj_hold
                 nj__is_trusted_proxy(c->conns, remote) ? 0 : n);
 }
 
-/* KiB of buffers of HTTP/2, rounded down: part of a frame with a few fields counts as none. */
+/* KiB of buffers of the session, rounded down: part of a frame with a few fields counts as none. */
 static uint32_t held_memory_kib(const struct nj_conn *c)
 {
-    const struct nj_h2 *h2 = c->state == NJ_CONN_H2 ? c->active->h2 : NULL;
-    return h2 ? nj_h2_buffered_bytes(h2) / 1024 : 0;
+    return nj__conn_has_session(c) ? nj__session_buffered_bytes(c) / 1024 : 0;
 }
 
 /* Since when the first unread byte waits. A record that is incomplete is not older than its first

@@ -5,6 +5,7 @@
 #include "conn/conn_held.h"
 #include "conn/conn_timeouts.h"
 #include "conn/conn_tls.h"
+#include "conn/session.h"
 
 /* Time during which acknowledged bytes count as progress. */
 #define LINGER_PROGRESS_MAX (240 * NJ_SEC)
@@ -40,15 +41,6 @@ struct nj_conn_active *nj__conn_active(struct nj_conn *c)
     return active;
 }
 
-static void close_h2(struct nj_conn *c)
-{
-    if (!c->active || !c->active->h2)
-        return;
-    nj_h2_close(c->active->h2);
-    nj_conn_exchanges_detach(&c->active->peer);
-    c->active->h2 = NULL;
-}
-
 /* Removes it from every list, whatever it waits for. */
 static void remove_from_lists(struct nj_conn *c)
 {
@@ -68,7 +60,9 @@ void nj__conn_reset(struct nj_conn *c, nj_ns now)
 
 void nj__conn_begin_linger(struct nj_conn *c, nj_ns now)
 {
-    close_h2(c);
+    bool resets = nj__conn_has_session(c) && nj__session_must_reset(c);
+
+    nj__session_close(c);
     if (nj_unlikely(c->is_tls))
         nj__conn_tls_close(c);
     c->state = NJ_CONN_LINGER;
@@ -78,14 +72,14 @@ void nj__conn_begin_linger(struct nj_conn *c, nj_ns now)
     if (c->active)
         c->active->progress_until = now + LINGER_PROGRESS_MAX;
     nj_tcp_close(c->conns->tcp, c->tcb, now);
-    if (nj_unlikely(c->is_tls) && nj__conn_tls_is_broken(c))
+    if (nj_unlikely(resets || (c->is_tls && nj__conn_tls_is_broken(c))))
         nj__conn_reset(c, now);
 }
 
 void nj__conn_free(struct nj_conn *c, nj_ns now)
 {
     struct nj_conns *cs = c->conns;
-    close_h2(c);
+    nj__session_close(c);
     remove_from_lists(c);
     if (c->active)
         nj_pool_put(&cs->active_pool, c->active);

@@ -9,6 +9,7 @@
 #include "conn/conn_life.h"
 #include "conn/conn_tls.h"
 #include "conn/request_timeouts.h"
+#include "conn/session.h"
 #include "http/dispatch.h"
 #include "http/request_admission.h"
 
@@ -18,7 +19,7 @@
  * reset. A connection ends after about 170 such resets in a row. */
 #define RESET_RUNNING_COST 4u
 
-/* --- framing operations --------------------------------------------------------------------- */
+/* --- framing operations of HTTP/2 ----------------------------------------------------------- */
 
 static void mark_ready(struct nj_h2_stream *st)
 {
@@ -79,14 +80,106 @@ static void prioritize(void *stream, uint8_t urgency, bool incremental)
     nj_h2_prioritize(stream, urgency, incremental);
 }
 
-#define FRAMING                                                                                    \
-    .respond = respond, .respond_cached = respond_cached, .trailers = trailers,                    \
-    .resume = resume, .consume = consume, .reset = reset,                            \
-    .send_continue = send_continue, .prioritize = prioritize
+static enum nj_blocked_by blocked_by(const void *stream)
+{
+    return nj_h2_stream_blocked_by(stream);
+}
 
-static const struct nj_framing framing = {FRAMING};
-static const struct nj_framing tls_framing = {FRAMING, .tls_suite = nj__conn_tls_suite,
-                                              .client_cert = nj__conn_tls_cert};
+static bool is_alone(const void *stream)
+{
+    const struct nj_h2 *h2 = nj_h2_stream_conn(stream);
+
+    return nj_h2_first_stream(h2) == stream && !nj_h2_next_stream(stream);
+}
+
+#define H2_FRAMING                                                                                 \
+    .respond = respond, .respond_cached = respond_cached, .trailers = trailers, .resume = resume,  \
+    .consume = consume, .reset = reset, .send_continue = send_continue, .prioritize = prioritize,  \
+    .blocked_by = blocked_by, .is_alone = is_alone
+#define TLS .tls_suite = nj__conn_tls_suite, .client_cert = nj__conn_tls_cert
+
+static const struct nj_framing h2_framing = {H2_FRAMING};
+static const struct nj_framing h2_tls_framing = {H2_FRAMING, TLS};
+
+/* --- framing operations of HTTP/1: `h1` is the connection, with its open request ------------- */
+
+static void mark_ready_h1(void *h1)
+{
+    nj__conn_mark_ready(nj_h1_user(h1));
+}
+
+static int respond_h1(void *h1, uint16_t status, const struct nj_field *fields, uint32_t n_fields,
+                      uint64_t stamp, struct nj_body *body)
+{
+    mark_ready_h1(h1);
+    return nj_h1_respond(h1, status, fields, n_fields, stamp, body);
+}
+
+static bool respond_cached_h1(void *h1, uint16_t status, uint64_t stamp, struct nj_body *body)
+{
+    mark_ready_h1(h1);
+    return nj_h1_respond_cached(h1, status, stamp, body);
+}
+
+static int trailers_h1(void *h1, const struct nj_field *fields, size_t n_fields)
+{
+    return nj_h1_set_trailers(h1, fields, n_fields);
+}
+
+static void resume_h1(void *h1)
+{
+    mark_ready_h1(h1);
+    nj_h1_resume(h1);
+}
+
+static void consume_h1(void *h1, size_t n_bytes)
+{
+    mark_ready_h1(h1); /* more of the body may be read */
+    nj_h1_consume(h1, n_bytes);
+}
+
+static void reset_h1(void *h1, enum nj_reset why)
+{
+    (void)why; /* HTTP/1 has no code for it */
+    mark_ready_h1(h1);
+    nj_h1_reset(h1);
+}
+
+static void send_continue_h1(void *h1)
+{
+    mark_ready_h1(h1);
+    nj_h1_send_continue(h1);
+}
+
+/* A connection has one response at a time. */
+static void prioritize_h1(void *h1, uint8_t urgency, bool incremental)
+{
+    (void)h1;
+    (void)urgency;
+    (void)incremental;
+}
+
+static enum nj_blocked_by blocked_by_h1(const void *h1)
+{
+    return nj_h1_is_blocked_by_body(h1) ? NJ_BLOCKED_BY_BODY : NJ_BLOCKED_BY_NOTHING;
+}
+
+static bool is_alone_h1(const void *h1)
+{
+    (void)h1;
+    return true;
+}
+
+#define H1_FRAMING                                                                                 \
+    .respond = respond_h1, .respond_cached = respond_cached_h1, .trailers = trailers_h1,           \
+    .resume = resume_h1, .consume = consume_h1, .reset = reset_h1,                                 \
+    .send_continue = send_continue_h1, .prioritize = prioritize_h1, .blocked_by = blocked_by_h1,   \
+    .is_alone = is_alone_h1
+
+static const struct nj_framing h1_framing = {H1_FRAMING};
+static const struct nj_framing h1_tls_framing = {H1_FRAMING, TLS};
+
+/* --- events of transactions ---------------------------------------------------------------- */
 
 static void abuse(void *conns, nj_counter why, const struct nj_addr *client)
 {
@@ -126,19 +219,15 @@ const struct nj_txn_events nj__txn_events = {
     .wake = nj__conn_wake_response,
 };
 
-/* --- events of HTTP/2 ---------------------------------------------------------------------- */
+/* --- events of both protocols -------------------------------------------------------------- */
 
-static struct nj_txn *txn_of(const struct nj_h2_stream *st)
-{
-    return nj_h2_stream_user(st);
-}
-
-static struct nj_txn_origin origin(struct nj_conn *c, struct nj_h2_stream *st)
+static struct nj_txn_origin origin(struct nj_conn *c, const struct nj_framing *framing,
+                                   void *stream, uint32_t stream_id)
 {
     return (struct nj_txn_origin){
-        .framing = c->is_tls ? &tls_framing : &framing,
-        .stream = st,
-        .stream_id = nj_h2_stream_id(st),
+        .framing = framing,
+        .stream = stream,
+        .stream_id = stream_id,
         .conn = c,
         .conn_number = c->active->number,
         .remote = &c->tcb->flow.tuple.remote,
@@ -146,35 +235,27 @@ static struct nj_txn_origin origin(struct nj_conn *c, struct nj_h2_stream *st)
     };
 }
 
-static void request(struct nj_conn *c, struct nj_h2_stream *st, const struct nj_request_head *head)
+/* Begins a transaction, and answers or queues it. NULL: no nj_txn was free, and it was answered. */
+static struct nj_txn *begin_request(struct nj_conn *c, const struct nj_txn_origin *from,
+                                    const struct nj_request_head *head)
 {
     struct nj_conns *cs = c->conns;
-    struct nj_txn_origin from = origin(c, st);
+    enum nj_stage was = nj_stage(cs->stages, NJ_STAGE_HANDLER);
     struct nj_target target; /* read once, for policy, routes and files */
+    struct nj_exchange *x = NULL;
     struct nj_txn *t;
 
-    nj_file_server_parse_target(cs->site, head->path, &target);
-    bool is_served = nj_txn_begin(&cs->txns, &from, head, target.path, &t);
-    nj_h2_stream_set_user(st, t);
-    if (!is_served)
-        return;
-    struct nj_exchange *x =
-        nj_http_dispatch(cs->site, cs->handlers.exchanges, t, head, &target, c->active->peer.n);
-    if (!x)
-        return;
-    nj_exchange_attach_to_conn(x, &c->active->peer);
-    if (!c->active->next_request)
-        c->active->next_request = nj_exchange_node(x);
-}
-
-static void on_request(void *user, struct nj_h2_stream *st, const struct nj_request_head *head)
-{
-    struct nj_conn *c = user;
-    enum nj_stage was = nj_stage(c->conns->stages, NJ_STAGE_HANDLER);
-
     c->progressed = true;
-    request(c, st, head);
-    nj_stage(c->conns->stages, was);
+    nj_file_server_parse_target(cs->site, head->path, &target);
+    if (nj_txn_begin(&cs->txns, from, head, target.path, &t))
+        x = nj_http_dispatch(cs->site, cs->handlers.exchanges, t, head, &target, c->active->peer.n);
+    if (x) {
+        nj_exchange_attach_to_conn(x, &c->active->peer);
+        if (!c->active->next_request)
+            c->active->next_request = nj_exchange_node(x);
+    }
+    nj_stage(cs->stages, was);
+    return t;
 }
 
 /* Advances to the following request that has not been offered. */
@@ -184,57 +265,39 @@ static void advance_next_request(struct nj_conn_active *active)
     active->next_request = next == &active->peer.exchanges ? NULL : next;
 }
 
-/* Resetting a request that a worker runs costs extra: it makes the server do the most work for the
- * least effort. */
-static void on_stream_close(void *user, struct nj_h2_stream *st, bool complete)
+/* Returns true if a worker still runs the handler. */
+static bool end_request(struct nj_conn *c, struct nj_txn *t, bool complete)
 {
-    struct nj_conn *c = user;
-    struct nj_txn *t = txn_of(st);
     struct nj_exchange *x = t ? t->exchange : NULL;
 
     c->progressed = true;
     if (!t) /* no nj_txn was free */
-        return;
+        return false;
     if (x && c->active->next_request == nj_exchange_node(x))
         advance_next_request(c->active);
     nj_txn_end(t, complete);
-    if (x && nj_exchange_is_on_worker(x) && nj_h2_was_reset_by_peer(st))
-        nj_h2_add_glitches(c->active->h2, RESET_RUNNING_COST);
+    return x && nj_exchange_is_on_worker(x);
 }
 
-static void on_data(void *user, struct nj_h2_stream *st, const uint8_t *data, size_t n_bytes)
+/* Returns false if nobody reads the body. */
+static bool receive_body(struct nj_conn *c, struct nj_txn *t, const uint8_t *data, size_t n_bytes)
 {
-    struct nj_conn *c = user;
-    struct nj_txn *t = txn_of(st);
-
     c->progressed = true;
     if (t)
         t->body_progressed = true;
-    if (t && t->exchange)
-        nj_exchange_receive_body(t->exchange, data, n_bytes);
-    else
-        nj_h2_consume(st, n_bytes);
+    if (!t || !t->exchange)
+        return false;
+    nj_exchange_receive_body(t->exchange, data, n_bytes);
+    return true;
 }
 
-static void on_end(void *user, struct nj_h2_stream *st)
+static void end_body(struct nj_conn *c, struct nj_txn *t)
 {
-    struct nj_conn *c = user;
-    struct nj_txn *t = txn_of(st);
-
     c->progressed = true;
     if (t)
         t->request_whole = true;
     if (t && t->exchange)
         nj_exchange_on_body_end(t->exchange);
-}
-
-static void on_refused(void *user, struct nj_h2_stream *st, const struct nj_request_head *head,
-                       uint16_t status)
-{
-    struct nj_conn *c = user;
-    struct nj_txn_origin from = origin(c, st);
-
-    nj_txns_refuse_and_log(&c->conns->txns, &from, head, status);
 }
 
 static void on_refusal_counted(void *user, nj_counter why)
@@ -244,21 +307,104 @@ static void on_refusal_counted(void *user, nj_counter why)
     nj__abuse_attribute(c->conns, why, &c->tcb->flow.tuple.remote);
 }
 
-const struct nj_h2_events nj__conn_h2_events = {
-    .on_request = on_request,
-    .on_stream_close = on_stream_close,
-    .on_refused = on_refused,
-    .on_refusal_counted = on_refusal_counted,
-};
+/* --- events of HTTP/2 ---------------------------------------------------------------------- */
 
-const struct nj_h2_events nj__conn_h2_route_events = {
-    .on_request = on_request,
-    .on_stream_close = on_stream_close,
-    .on_data = on_data,
-    .on_end = on_end,
-    .on_refused = on_refused,
-    .on_refusal_counted = on_refusal_counted,
-};
+static struct nj_txn_origin h2_origin(struct nj_conn *c, struct nj_h2_stream *st)
+{
+    return origin(c, c->is_tls ? &h2_tls_framing : &h2_framing, st, nj_h2_stream_id(st));
+}
+
+static void on_request(void *user, struct nj_h2_stream *st, const struct nj_request_head *head)
+{
+    struct nj_txn_origin from = h2_origin(user, st);
+
+    nj_h2_stream_set_user(st, begin_request(user, &from, head));
+}
+
+/* Resetting a request that a worker runs costs extra: it makes the server do the most work for the
+ * least effort. */
+static void on_stream_close(void *user, struct nj_h2_stream *st, bool complete)
+{
+    struct nj_conn *c = user;
+
+    if (end_request(c, nj_h2_stream_user(st), complete) && nj_h2_was_reset_by_peer(st))
+        nj_h2_add_glitches(c->active->h2, RESET_RUNNING_COST);
+}
+
+static void on_data(void *user, struct nj_h2_stream *st, const uint8_t *data, size_t n_bytes)
+{
+    if (!receive_body(user, nj_h2_stream_user(st), data, n_bytes))
+        nj_h2_consume(st, n_bytes);
+}
+
+static void on_end(void *user, struct nj_h2_stream *st)
+{
+    end_body(user, nj_h2_stream_user(st));
+}
+
+static void on_refused(void *user, struct nj_h2_stream *st, const struct nj_request_head *head,
+                       uint16_t status)
+{
+    struct nj_conn *c = user;
+    struct nj_txn_origin from = h2_origin(c, st);
+
+    nj_txns_refuse_and_log(&c->conns->txns, &from, head, status);
+}
+
+#define H2_EVENTS                                                                                  \
+    .on_request = on_request, .on_stream_close = on_stream_close, .on_refused = on_refused,        \
+    .on_refusal_counted = on_refusal_counted
+
+const struct nj_h2_events nj__conn_h2_events = {H2_EVENTS};
+const struct nj_h2_events nj__conn_h2_route_events = {H2_EVENTS, .on_data = on_data,
+                                                      .on_end = on_end};
+
+/* --- events of HTTP/1 ---------------------------------------------------------------------- */
+
+static struct nj_txn_origin h1_origin(struct nj_conn *c, struct nj_h1 *h1)
+{
+    return origin(c, c->is_tls ? &h1_tls_framing : &h1_framing, h1, nj_h1_request_number(h1));
+}
+
+static void on_request_h1(void *user, struct nj_h1 *h1, const struct nj_request_head *head)
+{
+    struct nj_txn_origin from = h1_origin(user, h1);
+
+    nj_h1_set_request_user(h1, begin_request(user, &from, head));
+}
+
+static void on_close_h1(void *user, struct nj_h1 *h1, bool complete)
+{
+    end_request(user, nj_h1_request_user(h1), complete);
+}
+
+static void on_data_h1(void *user, struct nj_h1 *h1, const uint8_t *data, size_t n_bytes)
+{
+    if (!receive_body(user, nj_h1_request_user(h1), data, n_bytes))
+        nj_h1_consume(h1, n_bytes);
+}
+
+static void on_end_h1(void *user, struct nj_h1 *h1)
+{
+    end_body(user, nj_h1_request_user(h1));
+}
+
+static void on_refused_h1(void *user, struct nj_h1 *h1, const struct nj_request_head *head,
+                          uint16_t status)
+{
+    struct nj_conn *c = user;
+    struct nj_txn_origin from = h1_origin(c, h1);
+
+    nj_txns_refuse_and_log(&c->conns->txns, &from, head, status);
+}
+
+#define H1_EVENTS                                                                                  \
+    .on_request = on_request_h1, .on_close = on_close_h1, .on_refused = on_refused_h1,             \
+    .on_refusal_counted = on_refusal_counted
+
+const struct nj_h1_events nj__conn_h1_events = {H1_EVENTS};
+const struct nj_h1_events nj__conn_h1_route_events = {H1_EVENTS, .on_data = on_data_h1,
+                                                      .on_end = on_end_h1};
 
 /* --- rounds over connections --------------------------------------------------------------- */
 
@@ -267,7 +413,7 @@ void nj__conn_serve_requests(struct nj_conn *c, nj_ns now)
 {
     struct nj_conn_active *active = c->active;
 
-    if (c->state == NJ_CONN_H2 && active->next_request) {
+    if (nj__conn_speaks_http(c) && active->next_request) {
         uint32_t most = c->conns->cfg->round_tasks ? c->conns->cfg->round_tasks : NJ_ROUND_TASKS;
         active->round_credit_ns =
             active->round_credit_ns < 0 ? active->round_credit_ns + NJ_ROUND_NS : NJ_ROUND_NS;
@@ -287,7 +433,7 @@ void nj__conn_serve_requests(struct nj_conn *c, nj_ns now)
 
 void nj__conn_abort_request_bodies(struct nj_conn *c)
 {
-    if (c->state != NJ_CONN_H2)
+    if (!nj__conn_speaks_http(c))
         return;
     struct nj_list *all = &c->active->peer.exchanges;
     for (struct nj_list *n = all->next; n != all; n = n->next)

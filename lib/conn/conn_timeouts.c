@@ -3,6 +3,7 @@
 
 #include "conn/conn_tls.h"
 #include "conn/send_room.h"
+#include "conn/session.h"
 #include "tcp/seq.h"
 
 #define LINGER_TIMEOUT (2 * NJ_SEC) /* all is acknowledged, the peer does not close */
@@ -21,9 +22,10 @@ static enum nj_conn_wait wait_of(const struct nj_conn *c)
     case NJ_CONN_LINGER:
         return nj__conn_is_fin_acked(c) ? NJ_CONN_WAIT_FIN : NJ_CONN_WAIT_PROGRESS;
     case NJ_CONN_H2:
+    case NJ_CONN_H1:
         break;
     }
-    if (nj_h2_n_streams(c->active->h2) > 0)
+    if (nj__conn_n_requests(c) > 0)
         return NJ_CONN_WAIT_PROGRESS;
     if (nj_tcp_send_queue_mbufs(c->tcb) > 0)
         return c->tcb->ack_events_off ? NJ_CONN_WAIT_ACK : NJ_CONN_WAIT_PROGRESS;
@@ -88,7 +90,7 @@ static bool has_tcp_progress(const struct nj_conn *c, nj_ns now)
 {
     if (!c->active || nj_tcp_send_queue_mbufs(c->tcb) == 0)
         return true;
-    bool ours = nj__conn_has_streams(c) && !nj__conn_is_send_full(c);
+    bool ours = nj__conn_n_requests(c) > 0 && !nj__conn_is_send_full(c);
     uint64_t rate = ours ? 0 : c->conns->cfg->http->min_rate;
     nj_ns at = wait_start(c), time = now > at ? now - at : 0;
     return c->tcb->snd_una - c->active->wait_una >= nj__min_bytes_due(c->conns, time, rate);
@@ -136,7 +138,7 @@ static bool may_wait_longer(const struct nj_conn *c, nj_ns now)
     if (c->progressed ||
         wait_of(c) != (enum nj_conn_wait)c->waits_for) /* changed within this step */
         return true;
-    return c->waits_for == NJ_CONN_WAIT_PROGRESS && c->state == NJ_CONN_H2 && !c->peer_fin &&
+    return c->waits_for == NJ_CONN_WAIT_PROGRESS && nj__conn_speaks_http(c) && !c->peer_fin &&
            has_tcp_progress(c, now);
 }
 
@@ -198,11 +200,11 @@ bool nj__conn_is_unfinished_overdue(const struct nj_conn *c, nj_ns now)
 {
     const struct nj_http_options *o = c->conns->cfg->http;
 
-    if (c->state != NJ_CONN_H2 || !c->active->h2) /* preface_timeout applies */
+    if (!nj__conn_has_session(c)) /* preface_timeout applies */
         return false;
-    if (is_overdue(nj_h2_unfinished_frame_since(c->active->h2, now), o->header_timeout, now))
+    if (is_overdue(nj__session_unfinished_since(c, now), o->header_timeout, now))
         return true;
     return c->is_tls &&
            is_overdue(nj__conn_tls_unfinished_record_since(c, now),
-                      nj__conn_has_streams(c) ? o->body_timeout : o->header_timeout, now);
+                      nj__conn_n_requests(c) > 0 ? o->body_timeout : o->header_timeout, now);
 }

@@ -14,6 +14,7 @@
 #include "conn/conn_tls.h"
 #include "conn/request_timeouts.h"
 #include "conn/send_room.h"
+#include "conn/session.h"
 #include "telem/counters_conn.h"
 #include "telem/counters_http.h"
 
@@ -25,11 +26,13 @@
 
 /* --- life ---------------------------------------------------------------------------------- */
 
-/* Memory of all sessions of HTTP/2: 32 KiB for each of 65,536 connections. */
+/* Memory of all sessions: 32 KiB for each of 65,536 connections. */
 #define SESSION_BYTES_MAX ((size_t)2 << 30)
 
-static bool init_h2(struct nj_conns *cs)
+static bool init_sessions(struct nj_conns *cs)
 {
+    const struct nj_h1_limits h1_limits = {cs->cfg->http->header_bytes_max,
+                                           cs->cfg->http->header_fields_max};
     struct nj_h2_limits limits = nj_h2_limits_default;
 
     nj_alloc_init(&cs->session_memory, SESSION_BYTES_MAX);
@@ -40,7 +43,9 @@ static bool init_h2(struct nj_conns *cs)
     cs->h2 = nj_h2_context_new(cs->cfg->routes ? &nj__conn_h2_route_events : &nj__conn_h2_events,
                                &limits, &cs->session_memory, cs->counters);
     explicit_bzero(&limits, sizeof limits); /* it holds a key */
-    return cs->h2 != NULL;
+    cs->h1 = nj_h1_context_new(cs->cfg->routes ? &nj__conn_h1_route_events : &nj__conn_h1_events,
+                               &h1_limits, &cs->session_memory, cs->counters);
+    return cs->h2 && cs->h1;
 }
 
 /* One per possible stream while these are few, plus the part that one client has to leave to
@@ -112,7 +117,7 @@ bool nj_conns_init(struct nj_conns *cs, struct nj_conns_config *config, nj_ns no
     cs->n_tx_reserve = nj__tx_mbufs_reserve(cs->tcp->cfg.mp);
     return nj_pool_init(&cs->pool, sizeof(struct nj_conn), conns_max) &&
            nj_pool_init(&cs->active_pool, sizeof(struct nj_conn_active), conns_max) &&
-           nj__tls_init(cs) && init_txns(cs) && init_h2(cs) && init_site(cs) &&
+           nj__tls_init(cs) && init_txns(cs) && init_sessions(cs) && init_site(cs) &&
            nj__handlers_init(cs, now) && nj__policy_init(cs, now) && nj__conn_shares_init(cs) &&
            nj_held_shares_init(&cs->held_mbufs) && nj_held_shares_init(&cs->held_memory) &&
            nj_held_shares_init(&cs->held_output);
@@ -138,6 +143,8 @@ void nj_conns_fini(struct nj_conns *cs)
         nj_file_server_free(cs->site);
     if (cs->h2)
         nj_h2_context_free(cs->h2);
+    if (cs->h1)
+        nj_h1_context_free(cs->h1);
     nj_alloc_fini(&cs->session_memory);
     nj_pool_fini(&cs->pool);
     nj__conn_shares_fini(cs);
@@ -155,6 +162,7 @@ void nj_conns_publish(struct nj_conns *cs)
 
     nj_gauge_set(c, NJ_C_tls_handshakes_open, nj__tls_n_handshakes(cs));
     nj_gauge_set(c, NJ_C_h2_connections, nj_h2_context_n_conns(cs->h2));
+    nj_gauge_set(c, NJ_C_h1_connections, nj_h1_context_n_conns(cs->h1));
     nj_gauge_set(c, NJ_C_h2_bytes, nj_h2_context_bytes_used(cs->h2));
     nj_gauge_set(c, NJ_C_file_jobs, nj_file_server_jobs_in_flight(cs->site));
     nj_shape_publish(cs->txns.shape);
@@ -215,8 +223,7 @@ static void prefetch(const struct nj_conns *cs, const struct nj_list *batch)
         rte_prefetch0((const uint8_t *)active + NJ_CACHE_LINE);
     }
     for (uint32_t i = 0; i < n; i++)
-        if (conn[i]->active && conn[i]->active->h2)
-            nj_h2_prefetch(conn[i]->active->h2);
+        nj__session_prefetch(conn[i]);
     if (nj_unlikely(cs->tls))
         nj__conn_tls_prefetch(conn, n);
 }

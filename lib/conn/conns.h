@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The connections of one shard: a machine between TCP, whose events it takes, and HTTP/2 and the
- * transactions above, whose responses it sends.
+ * The connections of one shard: a machine between TCP, whose events it takes, and HTTP/2, HTTP/1
+ * and the transactions above, whose responses it sends.
  *
  * Time is an argument, and the environment a struct nj_conns_ops. TCP, counters and stages belong
  * to the caller. All calls belong to the shard's lcore unless stated otherwise.
@@ -17,6 +17,7 @@
 #include "conn/conn_fair_eviction.h"
 #include "conn/fiber_admission.h"
 #include "conn/handler_tasks.h"
+#include "h1/h1.h"
 #include "h2/h2.h"
 #include "http/files/file_server.h"
 #include "http/http_options.h"
@@ -96,8 +97,9 @@ struct nj_conns {
     struct nj_pool pool;        /* struct nj_conn */
     struct nj_pool active_pool; /* struct nj_conn_active: connections that have received bytes */
     uint32_t n_spoke; /* connections that have received bytes, since the start; modulo 2^32 */
-    struct nj_alloc session_memory; /* of HTTP/2 */
+    struct nj_alloc session_memory;
     struct nj_h2_context *h2;
+    struct nj_h1_context *h1;
     struct nj_conns_tls *tls;     /* NULL: no TLS */
     struct nj_conn_shares shares; /* connections per client */
 

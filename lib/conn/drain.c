@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Graceful end of all connections (RFC 9113 6.8): a GOAWAY with the highest stream id, then one
- * with the last stream that was seen. Requests in flight when the peer reads the first one are
- * served.
+ * Graceful end of all connections. HTTP/2 (RFC 9113 6.8): a GOAWAY with the highest stream id, then
+ * one with the last stream that was seen. Requests in flight when the peer reads the first one are
+ * served. HTTP/1 (RFC 9112 9.6): the open request is the last one, see write_output() in
+ * conn_turn.c.
  */
 #include "conn/conn.h"
 #include "conn/conn_life.h"

@@ -6,6 +6,7 @@
 #include "conn/conn_held.h"
 #include "conn/conn_life.h"
 #include "conn/send_room.h"
+#include "conn/session.h"
 #include "telem/counters_conn.h"
 
 /* Time without an ACK until a peer is reset: while only the reserve of mbufs for sending is left,
@@ -31,7 +32,7 @@
 void nj__pressure_wait(struct nj_conn *c)
 {
     bool has_input = nj__conn_has_input(c) && !nj__conn_may_read(c);
-    bool has_output = c->state == NJ_CONN_H2 && c->active->h2 && !nj_h2_is_idle(c->active->h2);
+    bool has_output = nj__conn_has_session(c) && !nj__session_is_idle(c);
 
     if (c->state == NJ_CONN_LINGER || !(has_input || has_output) ||
         nj_tcp_send_queue_mbufs(c->tcb) > 0 || nj__conn_has_send_share(c))

@@ -3,7 +3,6 @@
  * connection preface (RFC 9113 3.4), HTTP/1.x with a method. */
 #include "conn/preface_detect.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #include "base/compiler.h"
@@ -20,7 +19,14 @@ static bool is_common_prefix(const uint8_t *data, size_t n, const char *word)
     return memcmp(data, word, n < len ? n : len) == 0;
 }
 
-enum nj_sniff nj_sniff(const uint8_t *data, size_t n_bytes)
+/* A method is a token (RFC 9110 9.1, 5.6.2). */
+static bool may_begin_request(uint8_t c)
+{
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+           c == '\r' || c == '\n' || (c > 0 && strchr("!#$%&'*+-.^_`|~", c));
+}
+
+enum nj_sniff nj_sniff(const uint8_t *data, size_t n_bytes, bool speaks_http1)
 {
     if (n_bytes > NJ_H2_PREFACE_BYTES)
         n_bytes = NJ_H2_PREFACE_BYTES;
@@ -29,6 +35,8 @@ enum nj_sniff nj_sniff(const uint8_t *data, size_t n_bytes)
     if (is_common_prefix(data, n_bytes,
                          NJ_H2_PREFACE)) /* "PRO" could still become PROPFIND: wait for 4 */
         return n_bytes >= 4 ? NJ_SNIFF_H2 : NJ_SNIFF_MORE;
+    if (speaks_http1)
+        return may_begin_request(data[0]) ? NJ_SNIFF_HTTP1 : NJ_SNIFF_GARBAGE;
     for (size_t i = 0; i < NJ_ARRAY_LEN(methods); i++)
         if (is_common_prefix(data, n_bytes, methods[i]))
             return n_bytes >= strlen(methods[i]) ? NJ_SNIFF_HTTP1 : NJ_SNIFF_MORE;

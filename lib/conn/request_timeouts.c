@@ -4,6 +4,7 @@
 #include "conn/abuse_reason_counts.h"
 #include "conn/conn_life.h"
 #include "conn/conn_timeouts.h"
+#include "conn/session.h"
 #include "http/response_head.h"
 #include "telem/counters_conn.h"
 #include "telem/counters_http.h"
@@ -35,16 +36,16 @@ static enum txn_wait txn_wait_of(const struct nj_txn *t)
         return TXN_WAIT_ACK;
     if (!t->head_sent_at)
         return waits_for_body ? TXN_WAIT_BODY : ours;
-    switch (nj_h2_stream_blocked_by(t->stream)) {
-    case NJ_H2_BLOCKED_BY_BODY: /* a handler may wait for body bytes before it continues */
+    switch (t->framing->blocked_by(t->stream)) {
+    case NJ_BLOCKED_BY_BODY: /* a handler may wait for body bytes before it continues */
         if (nj_paced_is_waiting(&t->paced))
             return TXN_WAIT_SERVER;
         return waits_for_body ? TXN_WAIT_BODY : ours;
-    case NJ_H2_BLOCKED_BY_STREAM_WINDOW:
+    case NJ_BLOCKED_BY_STREAM_WINDOW:
         return TXN_WAIT_STREAM_WINDOW;
-    case NJ_H2_BLOCKED_BY_CONN_WINDOW:
+    case NJ_BLOCKED_BY_CONN_WINDOW:
         return TXN_WAIT_CONN_WINDOW;
-    case NJ_H2_BLOCKED_BY_NOTHING:
+    case NJ_BLOCKED_BY_NOTHING:
         break;
     }
     return TXN_WAIT_ACK;
@@ -85,7 +86,7 @@ static void give_up_response(struct nj_txn *t, nj_ns now)
     struct nj_conn *c = t->conn;
 
     nj__abuse_record(c->conns, NJ_C_send_timeout, &c->tcb->flow.tuple.remote);
-    if (nj_h2_first_stream(c->active->h2) != t->stream || nj_h2_next_stream(t->stream)) {
+    if (!t->framing->is_alone(t->stream)) {
         t->framing->reset(t->stream, NJ_RESET_CANCEL);
         nj__conn_mark_ready(c);
         return;
@@ -157,7 +158,7 @@ static void check_txn(struct nj_txn *t, nj_ns now)
 
     t->body_progressed = false;
     if (c->mid_frame && nj__conn_is_unfinished_overdue(c, now)) {
-        nj_h2_end_for_abuse(c->active->h2, NJ_H2_ABUSE_SLOW);
+        nj__session_end_for_slowness(c);
         nj__conn_mark_ready(c);
         return;
     }

@@ -74,6 +74,8 @@ static inline bool nj__conn_may_read(const struct nj_conn *c)
     switch ((enum nj_conn_state)c->state) {
     case NJ_CONN_H2: /* without mbufs, too: an upload goes on, and responses wait in HTTP/2 */
         return !c->failed && nj__conn_send_room(c) > 0;
+    case NJ_CONN_H1:
+        return !c->failed && nj_h1_may_read(c->active->h1) && nj__conn_send_room(c) > 0;
     case NJ_CONN_SNIFF: /* the answer may be a reply of TLS or of HTTP/1.1, which asks for no room
                          */
         return nj_likely(!c->conns->tx_short) || nj__conn_may_send(c);

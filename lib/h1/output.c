@@ -144,7 +144,7 @@ static void write_out(struct nj_h1 *h, const struct out *to)
            (room = to->sink->room(to->ctx)) >= NJ__H1_SINK_ROOM_MIN) {
         uint32_t n = nj__h1_n_unsent(h);
         if (can_send(h) && n < NJ__H1_BATCH_BYTES)
-            send_piece(h, to, room - n - NJ__H1_CHUNK_BYTES);
+            send_piece(h, to, nj_min_u32(room - n - NJ__H1_CHUNK_BYTES, NJ_SINK_SLICE_MAX));
         else
             flush(h, to, room);
     }

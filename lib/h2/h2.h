@@ -85,8 +85,8 @@ struct nj_h2_limits {
 /* Defaults: 128 streams, 32 KiB and 128 fields of header, 1000 glitches. */
 extern const struct nj_h2_limits nj_h2_limits_default;
 
-/* Returns NULL when out of memory. `events`, `alloc` and `counters` must outlive the context. Memory
- * of connections comes from `alloc`. `limits` are copied; NULL: the defaults. */
+/* Returns NULL when out of memory. `events`, `alloc`, which has the memory of connections, and
+ * `counters` must outlive the context. `limits` are copied; NULL: the defaults. */
 struct nj_h2_context *nj_h2_context_new(const struct nj_h2_events *events,
                                         const struct nj_h2_limits *limits, struct nj_alloc *alloc,
                                         struct nj_counters *counters);
@@ -97,8 +97,8 @@ uint32_t nj_h2_context_n_conns(const struct nj_h2_context *core);
 /* Bytes of `alloc` in use, without those of the context itself. */
 size_t nj_h2_context_bytes_used(const struct nj_h2_context *core);
 
-/* A new server-side connection. `user` is passed to all callbacks. NULL: out of memory, or the bound
- * of `alloc` is reached. */
+/* A new server-side connection. `user` is passed to all callbacks. NULL: out of memory, or the
+ * bound of `alloc` is reached. */
 struct nj_h2 *nj_h2_open(struct nj_h2_context *core, void *user);
 /* Prefetch the connection's state into the CPU cache, before nj_h2_input(). */
 void nj_h2_prefetch(const struct nj_h2 *h);
@@ -195,15 +195,8 @@ void nj_h2_consume(struct nj_h2_stream *st, size_t n_bytes);
  */
 void nj_h2_reset_stream(struct nj_h2_stream *st, uint32_t error);
 
-/* The reason why the response body of a stream makes no progress. */
-enum nj_h2_blocked_by {
-    NJ_H2_BLOCKED_BY_NOTHING, /* none: only the sink limits it, or there is no body */
-    NJ_H2_BLOCKED_BY_BODY,    /* the body had no bytes, and nj_h2_resume() was not called since */
-    NJ_H2_BLOCKED_BY_STREAM_WINDOW, /* the peer's flow-control window of the stream is exhausted */
-    NJ_H2_BLOCKED_BY_CONN_WINDOW,   /* the peer's flow-control window of the connection is exhausted
-                                     */
-};
-enum nj_h2_blocked_by nj_h2_stream_blocked_by(const struct nj_h2_stream *st);
+/* Why the response body of a stream makes no progress. */
+enum nj_blocked_by nj_h2_stream_blocked_by(const struct nj_h2_stream *st);
 uint32_t nj_h2_stream_id(const struct nj_h2_stream *st);
 
 /* Iterate over the streams passed to on_request that have neither ended nor been reset, oldest

@@ -106,15 +106,15 @@ void nj__h2_stream_error(struct nj_h2 *h, uint32_t id, enum nj_h2_error_code cod
 
 /* ---- queries of the owner ---- */
 
-enum nj_h2_blocked_by nj_h2_stream_blocked_by(const struct nj_h2_stream *st)
+enum nj_blocked_by nj_h2_stream_blocked_by(const struct nj_h2_stream *st)
 {
     if (!st->body || st->end_queued || st->reset || st->h->end)
-        return NJ_H2_BLOCKED_BY_NOTHING;
+        return NJ_BLOCKED_BY_NOTHING;
     if (st->deferred)
-        return NJ_H2_BLOCKED_BY_BODY;
+        return NJ_BLOCKED_BY_BODY;
     if (st->window <= 0)
-        return NJ_H2_BLOCKED_BY_STREAM_WINDOW;
-    return st->h->send_window <= 0 ? NJ_H2_BLOCKED_BY_CONN_WINDOW : NJ_H2_BLOCKED_BY_NOTHING;
+        return NJ_BLOCKED_BY_STREAM_WINDOW;
+    return st->h->send_window <= 0 ? NJ_BLOCKED_BY_CONN_WINDOW : NJ_BLOCKED_BY_NOTHING;
 }
 
 static struct nj_h2_stream *next_shown(const struct nj_h2 *h, const struct nj_list *n)

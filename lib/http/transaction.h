@@ -2,7 +2,7 @@
 /*
  * An HTTP transaction: one request and its response, from the decoded head to the access-log
  * record. Static files, handlers, redirects and refusals all use it. The transaction does not know
- * its framing (HTTP/2 today): struct nj_framing hides it.
+ * its framing, HTTP/2 or HTTP/1: struct nj_framing hides it.
  *
  * The framing's owner begins a transaction (request_admission.h). The handler or the file server
  * responds exactly once. nj_txn_end() is called when the stream has closed. All calls belong to the
@@ -35,8 +35,9 @@ enum nj_reset {
     NJ_RESET_ENHANCE_CALM, /* the client exceeds its share: ENHANCE_YOUR_CALM */
 };
 
-/* How a transaction acts on its stream. The functions are those of lib/h2/h2.h; none of them closes
- * the stream before it returns. `stream` is txn->stream. */
+/* How a transaction acts on its stream, which is a stream of HTTP/2, or a connection of HTTP/1 with
+ * its open request. The functions are those of lib/h2/h2.h and lib/h1/h1.h; none of them closes the
+ * stream before it returns. `stream` is txn->stream. */
 struct nj_framing {
     int (*respond)(void *stream, uint16_t status, const struct nj_field *fields, uint32_t n_fields,
                    uint64_t stamp, struct nj_body *body);
@@ -50,6 +51,10 @@ struct nj_framing {
     void (*send_continue)(void *stream); /* sends 100 (Continue) */
     /* The priority of the response within its connection: RFC 9218 4. */
     void (*prioritize)(void *stream, uint8_t urgency, bool incremental);
+    /* Why the response makes no progress, once its head was sent. */
+    enum nj_blocked_by (*blocked_by)(const void *stream);
+    /* No other request of its connection is open. */
+    bool (*is_alone)(const void *stream);
     /* Of TLS connections, NULL for cleartext: the name of the cipher suite in RFC 8446, and the
      * client's certificate, or NULL. The connection keeps its reference. */
     const char *(*tls_suite)(const void *conn);

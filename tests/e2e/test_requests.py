@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Requests and their responses, refused uploads, HTTP/1.1 requests, and invalid prefaces."""
+"""Requests and their responses, refused uploads, and invalid prefaces."""
 import os
 import re
 
@@ -67,15 +67,6 @@ class Requests(ServerCase):
         sent = sum(int(n) for n in
                    re.findall(r"send DATA frame <length=(\d+)", done.stdout))
         self.assertLessEqual(sent, 512 << 10, "the window of a discarded body was opened again")
-
-    def test_http1_client_gets_505_and_a_close(self):
-        sock = self.world.connect()
-        sock.sendall(b"GET / HTTP/1.1\r\nHost: nightjar\r\n\r\n")
-        response = b"".join(iter(lambda: sock.recv(4096), b""))  # until the server closes
-        sock.close()
-        self.assertTrue(response.startswith(b"HTTP/1.1 505 "), response)
-        self.assertIn(b"\r\n\r\n", response)
-        self.assertEqual(1, self.counted("conn_http1"))
 
     def test_connections_with_an_invalid_preface_are_closed(self):
         for preface in (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc", b"\0" * 100, b"\xff" * 3000,

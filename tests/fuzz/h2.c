@@ -255,8 +255,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
     f.flags = flags;
     struct nj_alloc alloc;
     nj_alloc_init(&alloc, SIZE_MAX);
-    struct nj_h2_context *core = nj_h2_context_new(
-        flags & READ ? &reader_events : &events, &nj_h2_limits_default, &alloc, &f.counters);
+    struct nj_h2_context *core = nj_h2_context_new(flags & READ ? &reader_events : &events,
+                                                   &nj_h2_limits_default, &alloc, &f.counters);
     struct nj_h2 *h = nj_h2_open(core, &f);
     if (flags & FAIL)
         alloc.fail_countdown = 1u + data[2];

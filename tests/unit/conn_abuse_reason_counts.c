@@ -114,6 +114,7 @@ Test(conn_abuse_reason_counts, refused_prefaces)
     static const nj_counter reason[] = {NJ_C_conn_http1, NJ_C_conn_unknown, NJ_C_h2_error};
     struct rig *r = rig_new();
 
+    r->http.no_http1 = true;
     for (uint16_t i = 0; i < NJ_ARRAY_LEN(first); i++) {
         struct rig_peer *p = rig_syn_from(r, FLOODER + i, 1000);
         rig_settle(r);

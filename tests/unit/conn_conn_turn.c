@@ -60,6 +60,7 @@ Test(conn_conn_turn, http1_is_told)
     struct rig *r = rig_new();
     struct rig_peer *p = rig_connect(r, 1000);
 
+    r->http.no_http1 = true;
     const char *body = strstr(http1_505, "\r\n\r\n") + 4;
     cr_assert_eq(strlen(body), strtoul(strstr(http1_505, "length: ") + 8, NULL, 10));
     rig_send(r, p, "GET / HTTP/1.1\r\nhost: a\r\n\r\n", 27);
@@ -113,6 +114,7 @@ Test(conn_conn_turn, last_words_survive_a_fin)
     struct rig *r = rig_new();
     struct rig_peer *p = rig_connect(r, 1000);
 
+    r->http.no_http1 = true;
     rig_send(r, p, "GET / HTTP/1.1\r\n", 16);
     for (int i = 0; i < 10; i++)
         rig_send(r, p, "x-y: z\r\n", 8);

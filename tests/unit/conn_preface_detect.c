@@ -53,18 +53,18 @@ Test(conn_preface_detect, table)
                                  : v == '2' ? NJ_SNIFF_H2
                                  : v == '1' ? NJ_SNIFF_HTTP1
                                             : NJ_SNIFF_GARBAGE;
-            cr_expect_eq(nj_sniff((const uint8_t *)r->bytes, n), want, "%zu bytes of '%s'", n,
-                         r->bytes);
+            cr_expect_eq(nj_sniff((const uint8_t *)r->bytes, n, false), want, "%zu bytes of '%s'",
+                         n, r->bytes);
         }
     }
-    cr_expect_eq(nj_sniff((const uint8_t *)"", 0), NJ_SNIFF_MORE);
+    cr_expect_eq(nj_sniff((const uint8_t *)"", 0, false), NJ_SNIFF_MORE);
 }
 
 Test(conn_preface_detect, any_first_byte)
 {
     for (unsigned b = 0; b < 256; b++) {
         uint8_t first = (uint8_t)b;
-        enum nj_sniff v = nj_sniff(&first, 1);
+        enum nj_sniff v = nj_sniff(&first, 1, false);
         bool may_go_on = memchr("GHPDOTCM", (int)b, 8) != NULL;
         cr_expect_eq(v, may_go_on ? NJ_SNIFF_MORE : NJ_SNIFF_GARBAGE, "byte %u", b);
     }
@@ -75,5 +75,5 @@ Test(conn_preface_detect, always_decided_in_time)
 {
     for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++)
         if (strlen(rows[i].bytes) >= 10)
-            cr_expect_neq(nj_sniff((const uint8_t *)rows[i].bytes, 10), NJ_SNIFF_MORE);
+            cr_expect_neq(nj_sniff((const uint8_t *)rows[i].bytes, 10, false), NJ_SNIFF_MORE);
 }

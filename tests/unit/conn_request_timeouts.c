@@ -571,6 +571,7 @@ Test(conn_request_timeouts, last_words_are_not_taken_by_bytes)
     struct rig *r = rig_new();
     struct rig_peer *p = rig_connect(r, 1000);
 
+    r->http.no_http1 = true;
     p->rcv_wnd = 0;
     rig_send(r, p, "GET / HTTP/1.1\r\n\r\n", 18);
     rig_settle(r);

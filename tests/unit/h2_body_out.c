@@ -186,9 +186,9 @@ Test(h2_body_out, end_needs_no_window)
         struct rig_reply *a = rig_reply(r, rig_ask(r, paths[i]));
         cr_assert_eq(rig_run(r, 0), 0);
         cr_expect(a->n_bytes == 65535 && !a->ended);
-        cr_expect_eq(nj_h2_stream_blocked_by(r->req[0].st), NJ_H2_BLOCKED_BY_STREAM_WINDOW);
+        cr_expect_eq(nj_h2_stream_blocked_by(r->req[0].st), NJ_BLOCKED_BY_STREAM_WINDOW);
         rig_finish(r->req[0].body);
-        cr_expect_eq(nj_h2_stream_blocked_by(r->req[0].st), NJ_H2_BLOCKED_BY_NOTHING);
+        cr_expect_eq(nj_h2_stream_blocked_by(r->req[0].st), NJ_BLOCKED_BY_NOTHING);
         cr_assert_eq(rig_run(r, 0), 0);
         cr_expect(a->ended && a->closed && r->req[0].complete, "%s", paths[i]);
         cr_expect_eq(a->n_trailers, i);

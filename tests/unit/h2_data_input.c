@@ -570,7 +570,8 @@ Test(h2_data_input, allocation_fails)
     for (uint64_t n = 1; !over; n++) {
         struct rig *r = calloc(1, sizeof *r);
         nj_alloc_init(&r->alloc, SIZE_MAX);
-        r->core = nj_h2_context_new(&rig_reader_events, &nj_h2_limits_default, &r->alloc, &r->counters);
+        r->core =
+            nj_h2_context_new(&rig_reader_events, &nj_h2_limits_default, &r->alloc, &r->counters);
         r->alloc.fail_countdown = n;
         r->h = nj_h2_open(r->core, r);
         int rv = -1;

@@ -7,7 +7,7 @@
 
 #define T0 (1000 * NJ_SEC)
 
-static enum nj_h2_blocked_by hold_of(const struct rig *r, unsigned i)
+static enum nj_blocked_by hold_of(const struct rig *r, unsigned i)
 {
     return nj_h2_stream_blocked_by(r->req[i].st);
 }
@@ -23,13 +23,13 @@ Test(h2_timeouts, who_holds_a_response_back)
     rig_ask(r, "/1l");
     rig_run(r, 0);
     cr_assert_eq(r->n_req, 3);
-    cr_expect_eq(hold_of(r, 0), NJ_H2_BLOCKED_BY_STREAM_WINDOW);
-    cr_expect_eq(hold_of(r, 1), NJ_H2_BLOCKED_BY_BODY);
-    cr_expect_eq(hold_of(r, 2), NJ_H2_BLOCKED_BY_NOTHING, "it has no body yet");
+    cr_expect_eq(hold_of(r, 0), NJ_BLOCKED_BY_STREAM_WINDOW);
+    cr_expect_eq(hold_of(r, 1), NJ_BLOCKED_BY_BODY);
+    cr_expect_eq(hold_of(r, 2), NJ_BLOCKED_BY_NOTHING, "it has no body yet");
     rig_release(r->req[1].body, 5000);
-    cr_expect_neq(hold_of(r, 1), NJ_H2_BLOCKED_BY_BODY);
+    cr_expect_neq(hold_of(r, 1), NJ_BLOCKED_BY_BODY);
     rig_run(r, 0);
-    cr_expect_eq(hold_of(r, 1), NJ_H2_BLOCKED_BY_STREAM_WINDOW);
+    cr_expect_eq(hold_of(r, 1), NJ_BLOCKED_BY_STREAM_WINDOW);
     rig_free(r);
 }
 
@@ -39,7 +39,7 @@ Test(h2_timeouts, the_window_of_the_connection)
     rig_client_new(r, 1000000, true);
     rig_ask(r, "/100000");
     rig_run(r, 0);
-    cr_expect_eq(hold_of(r, 0), NJ_H2_BLOCKED_BY_CONN_WINDOW, "65,535 bytes");
+    cr_expect_eq(hold_of(r, 0), NJ_BLOCKED_BY_CONN_WINDOW, "65,535 bytes");
     rig_free(r);
 }
 

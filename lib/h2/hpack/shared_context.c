@@ -14,8 +14,7 @@ static void scratch_rewind(struct nj__hpack_shared *shared)
     shared->scratch_end = shared->own_scratch + sizeof shared->own_scratch;
 }
 
-struct nj__hpack_shared *nj__hpack_shared_new(struct nj_alloc *alloc,
-                                              const struct nj_hash_key *key)
+struct nj__hpack_shared *nj__hpack_shared_new(struct nj_alloc *alloc, const struct nj_hash_key *key)
 {
     size_t before = alloc->bytes_used;
     struct nj__hpack_shared *shared = nj_alloc_zero(alloc, sizeof *shared);

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a connection speaks, HTTP/2 or HTTP/1: one set of questions and acts for both. A connection
+ * in the state NJ_CONN_H2 or NJ_CONN_H1 has a session, unless memory was refused; then it has
+ * failed, and ends in the same turn.
+ *
+ * All calls belong to the shard's lcore. Those of the second part need a session.
+ */
+#pragma once
+
+#include "conn/conn.h"
+
+static inline bool nj__conn_speaks_http(const struct nj_conn *c)
+{
+    return c->state == NJ_CONN_H2 || c->state == NJ_CONN_H1;
+}
+
+static inline bool nj__conn_has_session(const struct nj_conn *c)
+{
+    return (c->state == NJ_CONN_H2 && c->active->h2) || (c->state == NJ_CONN_H1 && c->active->h1);
+}
+
+/* Number of open requests. While some are open, only progress of a stream counts: a request, a
+ * body, or acknowledged response bytes. A PING is not progress. */
+static inline uint32_t nj__conn_n_requests(const struct nj_conn *c)
+{
+    if (nj_likely(c->state == NJ_CONN_H2))
+        return c->active->h2 ? nj_h2_n_streams(c->active->h2) : 0;
+    return c->state == NJ_CONN_H1 && c->active->h1 ? nj_h1_n_requests(c->active->h1) : 0;
+}
+
+/* The session has copied bytes that it could not use yet: those behind a request, in a record. */
+static inline bool nj__conn_has_kept(const struct nj_conn *c)
+{
+    return c->state == NJ_CONN_H1 && c->active->h1 && nj_h1_has_kept(c->active->h1);
+}
+
+static inline void nj__session_prefetch(const struct nj_conn *c)
+{
+    if (c->state == NJ_CONN_H2 && c->active->h2)
+        nj_h2_prefetch(c->active->h2);
+    else if (c->state == NJ_CONN_H1 && c->active->h1)
+        nj_h1_prefetch(c->active->h1);
+}
+
+/* Received bytes are left to be read. */
+static inline bool nj__conn_has_unread(const struct nj_conn *c)
+{
+    return nj__conn_has_input(c) || nj__conn_has_kept(c);
+}
+
+/* Begins a session. Sets c->failed if memory is refused. */
+void nj__session_open(struct nj_conn *c, enum nj_conn_state protocol);
+/* Ends the session, if there is one, and its requests. */
+void nj__session_close(struct nj_conn *c);
+
+/* ---- of a session ---- */
+
+/* Reads bytes of the peer. Returns how many were used; HTTP/1 leaves those behind a request. */
+uint32_t nj__session_input(struct nj_conn *c, const uint8_t *data, uint32_t n);
+/* The same for bytes that the caller cannot keep: the session copies what it does not use. */
+void nj__session_input_all(struct nj_conn *c, const uint8_t *data, uint32_t n);
+/* Writes what it may into the send queue. The mbufs it uses are not available to the next
+ * connection. If memory was refused or an error ended the session, c->failed. */
+void nj__session_output(struct nj_conn *c);
+/* Nothing remains to be sent or received. */
+bool nj__session_is_finished(const struct nj_conn *c);
+/* The end must be an RST: a FIN would make an incomplete response look complete. */
+bool nj__session_must_reset(const struct nj_conn *c);
+/* No request is open and no output is queued. */
+bool nj__session_is_idle(const struct nj_conn *c);
+/* When the peer began what is incomplete without an open request: a frame, a header block, a head.
+ * NJ_NEVER: nothing. */
+nj_ns nj__session_unfinished_since(const struct nj_conn *c, nj_ns now);
+uint32_t nj__session_buffered_bytes(const struct nj_conn *c);
+/* The peer is too slow: the session ends with the next output. */
+void nj__session_end_for_slowness(struct nj_conn *c);
+/* Says that the connection ends, and writes it: GOAWAY. */
+void nj__session_say_goodbye(struct nj_conn *c);
