@@ -215,10 +215,12 @@ class Uploads(unittest.TestCase):
 
 
 class Kernel(World):
-    """nghttpd on the kernel's TCP, the generator on the other end of a veth pair."""
+    """A server on the kernel's TCP, the generator on the other end of a veth pair. `command` ends
+    with the folder that it serves."""
 
-    def __init__(self):
+    def __init__(self, *command):
         super().__init__("veth")
+        self.command = command
         self.root = os.path.join(self.scratch, "site")
         os.mkdir(self.root)
         fill_site(self.root)
@@ -227,8 +229,8 @@ class Kernel(World):
         ip = lambda ns, *args: self.run_in(ns, "ip", *args)  # noqa: E731
         ip(self.client_ns, "addr", "flush", "dev", "nj0")
         ip(self.client_ns, "addr", "add", f"{SERVER_ADDR}/{PREFIX_BITS}", "dev", "nj0")
-        self.nghttpd = self.client_popen("nghttpd", "--no-tls", "-d", self.root, "80")
-        until("nghttpd listens", lambda: self.run_in(self.client_ns, "ss", "-tlnH").stdout.strip())
+        self.peer = self.client_popen(*self.command, self.root, stderr=subprocess.DEVNULL)
+        until("it listens", lambda: self.run_in(self.client_ns, "ss", "-tlnH").stdout.strip())
         self.reaper.will_make("prefix", self.name)
 
     def mine(self, *options, urls):
@@ -240,7 +242,7 @@ class Kernel(World):
 
     def close(self):
         super().close()
-        self.nghttpd.wait(time_limit())
+        self.peer.wait(time_limit())
 
 
 class BesideH2load(unittest.TestCase):
@@ -250,7 +252,7 @@ class BesideH2load(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.world = Kernel()
+        cls.world = Kernel("nghttpd", "--no-tls", "80", "-d")
         cls.addClassCleanup(cls.world.close)
         cls.world.make_namespaces()
         cls.world.start()
@@ -274,6 +276,22 @@ class BesideH2load(unittest.TestCase):
         for n_requests in theirs, mine["in_all"]["asked"]:
             self.assertGreater(n_requests, 0)
             self.assertLess(n_requests, 3 * 400 * 1.1)
+
+
+class BesidePython(unittest.TestCase):
+    """Python's server speaks HTTP/1.0: it closes each connection after a response."""
+    plain_build = "speed"
+    without_sanitizers = True
+
+    def test_closed_connections_are_opened_again(self):
+        with Kernel("/usr/bin/python3", "-m", "http.server", "80", "-d") as world:
+            found = world.mine("--http1", "-c", 3, "-n", 60, urls=["/one", "/200KiB", "/nothing"])
+        mine = found["in_all"]
+        self.assertEqual("http/1.1", found["protocol"])
+        self.assertEqual((60, 60, 60), tuple(mine[k] for k in ("asked", "done", "closed")))
+        self.assertIn(mine["connected"], range(60, 64), "it may end before the last are opened")
+        self.assertEqual(60, mine["status_2"] + mine["status_4"])
+        self.assertEqual((0, 0), (mine["lost"], mine["broken"]))
 
 
 class Arguments(unittest.TestCase):
