@@ -13,7 +13,7 @@ static const struct nj_app nightjar = {
              "       nightjar doctor [--user NAME] [--lcores LIST] [--json] [--help]\n"
              "                                   check whether this host is ready for a NIC\n"
              "\n"
-             "Serves a folder over HTTP/2, in cleartext (prior knowledge, h2c) and, with\n"
+             "Serves a folder over HTTP/2 and HTTP/1.1, in cleartext and, with\n"
              "--tls-cert, over TLS 1.3, from its own TCP stack on DPDK. Arguments before -- go to\n"
              "DPDK's EAL unchanged, except --preset and --print-preset. `nightjar -h` prints the\n"
              "arguments of the EAL.\n"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The head of a request (RFC 9110 6.1), independent of its framing. lib/h2 writes it; the policy,
- * the file server, the handlers and the access log read it.
+ * The head of a request (RFC 9110 6.1), independent of its framing. lib/h2 and lib/h1 write it; the
+ * policy, the file server, the handlers and the access log read it.
  */
 #pragma once
 
@@ -19,6 +19,17 @@ static inline enum nj_method nj_method_parse(struct nj_str method)
                                                   : NJ_METHOD_OTHER;
 }
 
+/* The version of a message (RFC 9110 2.5). A higher minor version of HTTP/1 counts as 1.1. */
+enum nj_http_version { NJ_HTTP_2, NJ_HTTP_1_1, NJ_HTTP_1_0, NJ_N_HTTP_VERSIONS };
+
+/* As log lines and request lines name it. */
+static inline const char *nj_http_version_text(enum nj_http_version version)
+{
+    static const char *const text[NJ_N_HTTP_VERSIONS] = {"HTTP/2.0", "HTTP/1.1", "HTTP/1.0"};
+
+    return text[version];
+}
+
 /* Strings are valid until the call returns that passed the head. Copy them to keep them. */
 struct nj_request_head {
     /* As sent. `path` is the target, with its query; empty when there is none (CONNECT). The Host
@@ -27,6 +38,7 @@ struct nj_request_head {
     /* All fields except pseudo-header fields, in order. Trailers are not included. */
     const struct nj_field *fields;
     uint32_t n_fields;
+    uint8_t version;          /* enum nj_http_version */
     uint16_t header_set;      /* bit i: header[i] is valid */
     uint16_t header_repeated; /* bit i: there are several such fields, and header[i] is the first */
     bool ends;                /* there is no body */

@@ -202,6 +202,7 @@ enum nj__h1_lines nj__h1_parse_lines(struct nj_h1_context *ctx, const uint8_t *d
     memset(head, 0, offsetof(struct nj__h1_head, req.header)); /* header_set says what is valid */
     head->is_trailer_section = is_trailer_section;
     head->req.fields = ctx->fields;
+    head->req.version = NJ_HTTP_1_1; /* until the request line says another */
     return take_lines(ctx, data, n, line_at, n_seen);
 }
 

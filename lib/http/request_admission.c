@@ -152,6 +152,7 @@ static struct nj_access_record *open_record(struct nj_txns *set, const struct nj
     r->stream_id = from->stream_id;
     r->shard = set->shard_number;
     r->conn = from->conn_number;
+    r->version = head->version;
     r->class_of[0] = '\0';
     r->cut = false;
     const struct nj_str referer = nj_header_first_value(head, NJ_HEADER_REFERER);

@@ -148,7 +148,7 @@ static char *put_or_dash(char *to, struct text t)
 }
 
 /* A malformed request may have neither method nor path. */
-static char *put_request(char *to, const struct texts *t)
+static char *put_request(char *to, const struct nj_access_record *a, const struct texts *t)
 {
     if (t->method.n == 0 && t->path.n == 0)
         return put(to, "\"-\"");
@@ -156,7 +156,8 @@ static char *put_request(char *to, const struct texts *t)
     to = put_quoted(to, t->method);
     *to++ = ' ';
     to = put_quoted(to, t->path);
-    return put(to, " HTTP/2.0\"");
+    *to++ = ' ';
+    return put(put(to, nj_http_version_text(a->version)), "\"");
 }
 
 static char *combined(char *to, const struct nj_access_record *a,
@@ -168,7 +169,7 @@ static char *combined(char *to, const struct nj_access_record *a,
     to = put(to, " - - ");
     to = put_second(to, NJ_ACCESS_COMBINED, second_of(a->wall_ns), clock);
     *to++ = ' ';
-    to = put_request(to, &t);
+    to = put_request(to, a, &t);
     *to++ = ' ';
     to = put_number(to, a->status, 3);
     *to++ = ' ';
@@ -239,7 +240,7 @@ static char *json(char *to, const struct nj_access_record *a, struct nj_access_t
     to = put_key_string(to, ",\"method\":", t.method);
     to = put_key_string(to, ",\"path\":", t.path);
     to = put_key_string(to, ",\"authority\":", t.authority);
-    to = put(to, ",\"protocol\":\"HTTP/2.0\"");
+    to = put(put(put(to, ",\"protocol\":\""), nj_http_version_text(a->version)), "\"");
     to = put_key_number(to, ",\"status\":", a->status);
     to = put_key_number(to, ",\"bytes\":", a->n_bytes);
     to = put_key_string(to, ",\"referer\":", t.referer);

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/request_head.h"
 #include "base/types.h"
 
 /* Longer texts are truncated and marked `cut`. */
@@ -14,14 +15,16 @@ struct nj_access_record {
     int64_t wall_ns; /* UNIX time of the request's arrival */
     struct nj_addr remote;
     uint16_t rport;
-    uint16_t status; /* 0: none was sent */
-    uint32_t stream_id, shard;
+    uint16_t status;    /* 0: none was sent */
+    uint32_t stream_id; /* of HTTP/2; of HTTP/1: number of the request in its connection, from 1 */
+    uint32_t shard;
     uint64_t conn;     /* number of the connection, unique within its shard */
     uint64_t n_bytes;  /* sent bytes of the body */
     nj_ns ttfb, total; /* from the request's head to the first byte of the body (without a body: to
                           the response's head), and to the end */
     nj_ns throttled;   /* part of these times spent waiting for credit */
     bool complete;     /* the last byte was sent */
+    uint8_t version;   /* enum nj_http_version */
     char class_of[32];
     const char *tls_suite; /* a constant; NULL: cleartext */
     /* method, path, authority, referer, user-agent, subject of the client's certificate,

@@ -34,6 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 
     memcpy(&a, data, n_bytes < sizeof a ? n_bytes : sizeof a);
     uint8_t flags = n_bytes > 0 ? data[0] : 0;
+    a.version = flags / 8 % NJ_N_HTTP_VERSIONS;
     a.complete = flags & 1;
     a.cut = flags & 2;
     a.n_method = length(a.n_method, &left);

@@ -151,7 +151,7 @@ def serve(chosen, reaper):
     paths = ("", *(EXAMPLES if chosen.examples else ()))
     print(f"\nnightjar serves {chosen.root or 'a sample site'} on {lcores}. "
           f"Ctrl-C ends it.\n\n  {url}\n" +
-          "".join(f"  curl --http2-prior-knowledge {shlex.quote(url + path)}\n" for path in paths)
+          "".join(f"  curl {shlex.quote(url + path)}\n" for path in paths)
           + https + f"  dpdk-telemetry.py -f {name}    (as root: counters and limits)\n",
           flush=True)
     try:

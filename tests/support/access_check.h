@@ -199,7 +199,8 @@ static inline const char *access_check_combined(const struct nj_access_record *a
             bad = "nothing between method and path";
         if (!bad)
             bad = access_skip_quoted(&r, path, a->n_path);
-        if (!bad && !access_skip(&r, " HTTP/2.0\""))
+        if (!bad && !(access_skip(&r, " ") && access_skip(&r, nj_http_version_text(a->version)) &&
+                      access_skip(&r, "\"")))
             bad = "not the end of a request";
     }
     if (bad)

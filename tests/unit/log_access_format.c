@@ -73,6 +73,22 @@ Test(access_format, combined)
                      "throttled=4.000 class=\"iso\" complete\n");
 }
 
+Test(access_format, versions)
+{
+    static const char *const text[] = {"HTTP/2.0", "HTTP/1.1", "HTTP/1.0"};
+    struct nj_access_record a = some();
+    char want[64];
+
+    for (a.version = 0; a.version < NJ_N_HTTP_VERSIONS; a.version++) {
+        write_line(NJ_ACCESS_COMBINED, &a);
+        snprintf(want, sizeof want, "\"GET /iso/a.iso %s\" 206", text[a.version]);
+        cr_expect(strstr(line, want), "%s", line);
+        write_line(NJ_ACCESS_JSON, &a);
+        snprintf(want, sizeof want, ",\"protocol\":\"%s\",", text[a.version]);
+        cr_expect(strstr(line, want), "%s", line);
+    }
+}
+
 Test(access_format, json)
 {
     struct nj_access_record a = some();
@@ -189,6 +205,7 @@ Test(access_format, longest)
     a.wall_ns = INT64_MAX;
     a.complete = false;
     a.cut = true;
+    a.version = NJ_HTTP_1_0;
     a.n_method = NJ_ACCESS_TEXT_BYTES;
     a.n_path = a.n_authority = a.n_referer = a.n_agent = a.n_subject = 0;
     a.tls_suite = "TLS_CHACHA20_POLY1305_SHA256";
@@ -232,6 +249,7 @@ Test(access_format, any_bytes)
         a.n_agent = length(&rng, &left);
         a.n_subject = length(&rng, &left);
         a.tls_suite = round & 4 ? "TLS_AES_128_GCM_SHA256" : NULL;
+        a.version = (uint8_t)(round % NJ_N_HTTP_VERSIONS);
         a.complete = round & 1;
         a.cut = round & 2;
         size_t n = write_line(NJ_ACCESS_JSON, &a);
