@@ -223,6 +223,8 @@ enum nj__h1_chunk_result nj__h1_chunk_parse(struct nj__h1_chunk *c, const uint8_
 
 /* ---- request_end.c ---- */
 
+/* A request begins, or is refused before it could. Each is a line of the access log. */
+void nj__h1_count_request(struct nj_h1 *h);
 void nj__h1_body_close(struct nj_h1 *h);
 /* The open request ends. Unless the response is complete, and another request may follow, the
  * connection ends, too. */

@@ -31,8 +31,6 @@ static void begin_request(struct nj_h1 *h, struct nj__h1_head *head)
 {
     struct nj_request_head *req = &head->req;
 
-    nj_count(h->ctx->counters, NJ_C_requests);
-    h->number++;
     h->is_1_0 = head->is_1_0;
     h->is_head = nj_str_eq(req->method, NJ_STR("HEAD"));
     h->keeps_alive = !head->says_close && !head->is_connect &&
@@ -43,6 +41,7 @@ static void begin_request(struct nj_h1 *h, struct nj__h1_head *head)
         nj__h1_refuse(h, req, head->refuse_status, head->refuse_why);
         return;
     }
+    nj__h1_count_request(h);
     begin_body(h, head);
     h->open = true;
     h->ctx->events->on_request(h->user, h, req);

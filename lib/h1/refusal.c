@@ -10,6 +10,7 @@ static void respond(struct nj_h1 *h, const struct nj_request_head *req, uint16_t
 {
     const struct nj_h1_events *ev = h->ctx->events;
 
+    nj__h1_count_request(h);
     h->refusing = true;
     h->last = true;
     h->is_head = nj_str_eq(req->method, NJ_STR("HEAD"));

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The end of the open request, and of the requests of a connection (RFC 9112 9.3, 9.6). */
+/* Begin and end of the open request, and the end of a connection (RFC 9112 9.3, 9.6). */
 #include "h1/h1_internal.h"
 
 #include "telem/counters_http.h"
+
+void nj__h1_count_request(struct nj_h1 *h)
+{
+    nj_count(h->ctx->counters, NJ_C_requests);
+    h->number++;
+}
 
 void nj__h1_body_close(struct nj_h1 *h)
 {
