@@ -7,6 +7,9 @@
 
 #include "base/compiler.h"
 
+/* "PRI ", the method of the preface, which no other request has (RFC 9113 11.6). */
+#define PRI_BYTES 4u
+
 /* Methods an HTTP/1.x client may begin with (RFC 9110 9.1, RFC 5789, WebDAV's common ones). */
 static const char *const methods[] = {"GET ",     "HEAD ",  "POST ",     "PUT ",   "DELETE ",
                                       "OPTIONS ", "TRACE ", "CONNECT ",  "PATCH ", "PROPFIND ",
@@ -28,13 +31,12 @@ static bool may_begin_request(uint8_t c)
 
 enum nj_sniff nj_sniff(const uint8_t *data, size_t n_bytes, bool speaks_http1)
 {
-    if (n_bytes > NJ_H2_PREFACE_BYTES)
-        n_bytes = NJ_H2_PREFACE_BYTES;
     if (n_bytes == 0)
         return NJ_SNIFF_MORE;
-    if (is_common_prefix(data, n_bytes,
-                         NJ_H2_PREFACE)) /* "PRO" could still become PROPFIND: wait for 4 */
-        return n_bytes >= 4 ? NJ_SNIFF_H2 : NJ_SNIFF_MORE;
+    /* "PRO" could still become PROPFIND: wait for 4. The rest is the session's to check, so that
+     * the result does not depend on how the bytes were divided into segments. */
+    if (is_common_prefix(data, n_bytes < PRI_BYTES ? n_bytes : PRI_BYTES, NJ_H2_PREFACE))
+        return n_bytes >= PRI_BYTES ? NJ_SNIFF_H2 : NJ_SNIFF_MORE;
     if (speaks_http1)
         return may_begin_request(data[0]) ? NJ_SNIFF_HTTP1 : NJ_SNIFF_GARBAGE;
     for (size_t i = 0; i < NJ_ARRAY_LEN(methods); i++)

@@ -15,8 +15,8 @@
 
 enum nj_sniff { NJ_SNIFF_MORE, NJ_SNIFF_H2, NJ_SNIFF_HTTP1, NJ_SNIFF_GARBAGE };
 
-/* Examines the first `n_bytes` of a connection, at most NJ_H2_PREFACE_BYTES. HTTP/2 is detected as
- * soon as the bytes allow nothing else ("PRI "). HTTP/1.x: if `speaks_http1`, whatever may begin a
- * request or the empty line before it (RFC 9112 2.2), so that the parser of requests answers; else
- * a method that is known, and a space. MORE: call again with more bytes. */
+/* Examines the first `n_bytes` of a connection. HTTP/2 is detected by "PRI ". HTTP/1.x: if
+ * `speaks_http1`, whatever may begin a request or the empty line before it (RFC 9112 2.2), so that
+ * the parser of requests answers; else a method that is known, and a space. MORE: call again with
+ * more bytes. */
 enum nj_sniff nj_sniff(const uint8_t *data, size_t n_bytes, bool speaks_http1);
