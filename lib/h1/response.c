@@ -40,11 +40,12 @@ static enum nj__h1_framing choose_framing(struct nj_h1 *h, uint16_t status, uint
 }
 
 /* The response precedes the end of the request, and the rest of the request is not worth reading:
- * the client may not even send it, while it waits for 100 (Continue) (RFC 9110 10.1.1). */
-static bool gives_up_request(const struct nj_h1 *h)
+ * the client may not even send it, while it waits for 100 (Continue) (RFC 9110 10.1.1), or since it
+ * is too slow (408: 15.5.9). */
+static bool gives_up_request(const struct nj_h1 *h, uint16_t status)
 {
     return nj_unlikely(h->read != NJ__H1_READ_DONE) && !h->refusing &&
-           (h->awaits_continue || h->read != NJ__H1_READ_CONTENT ||
+           (h->awaits_continue || status == 408 || h->read != NJ__H1_READ_CONTENT ||
             h->in_left > NJ__H1_SKIP_BYTES_MAX);
 }
 
@@ -77,7 +78,7 @@ static void complete_head(struct nj_h1 *h, uint16_t status, uint64_t length, str
     h->has_response = true;
     h->body = body;
     h->framing = (uint8_t)choose_framing(h, status, length);
-    h->last |= !h->keeps_alive || h->framing == NJ__H1_BY_CLOSE || gives_up_request(h);
+    h->last |= !h->keeps_alive || h->framing == NJ__H1_BY_CLOSE || gives_up_request(h, status);
     put_head_end(h, length);
     nj_count_status(h->ctx->counters, status);
     h->is_sent = h->framing == NJ__H1_NO_BODY || (!h->body && h->out_left == 0);
