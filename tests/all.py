@@ -34,6 +34,7 @@ PYTHON = (sys.executable, "-m")  # for modules of the packages, in the root fold
 # 1000 have 5 % of each fault
 SIM_SEEDS = int(os.environ.get("NJ_SIM_SEEDS", "200" if IS_SANITIZED else "1250"))
 TCPSIM_SEEDS = 8 * SIM_SEEDS  # they take a tenth of the time
+HTTP1_SIM_SEEDS = SIM_SEEDS * 8 // 25  # 400 of the plain build
 ALL_MUTANTS = False  # set by main()
 EXPLORED = ("lib/base/futex_park.c", "lib/base/interleaving_points.h", "lib/sched", "lib/strategy",
              "perf/reference", "tests/explore", "tests/relaxed")
@@ -156,7 +157,8 @@ def sim(pattern):
     if not sim_targets(pattern):
         return 0, 0
     runs = [("nj-sim", "--seeds", str(SIM_SEEDS)), ("nj-tcpsim", "--seeds", str(TCPSIM_SEEDS)),
-            ("nj-sim", "--tls", "--seeds", str(SIM_SEEDS // 5))]
+            ("nj-sim", "--tls", "--seeds", str(SIM_SEEDS // 5)),
+            ("nj-sim", "--http1", "--seeds", str(HTTP1_SIM_SEEDS))]
     if not IS_SANITIZED:
         runs.append(("nj-tcpsim", "--golden-check", "tests/sim/golden.txt"))
     with concurrent.futures.ThreadPoolExecutor(len(runs)) as pool:

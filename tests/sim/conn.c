@@ -3,20 +3,13 @@
 #include "conn.h"
 
 #include "base/assert.h"
+#include "h1.h"
 #include "sim.h"
 #include "tls.h"
 
 #define TLS_TIMEOUT (30 * NJ_SEC)
 
-static const char http1_request[] = "GET /w-1-1 HTTP/1.1\r\nhost: sim\r\n\r\n";
 static const char garbage[] = "\x16\x03\x01 this is no HTTP at all";
-static const char http1_reply[] =
-    "HTTP/1.1 505 HTTP Version Not Supported\r\n"
-    "content-type: text/plain; charset=utf-8\r\n"
-    "content-length: 79\r\n"
-    "connection: close\r\n"
-    "\r\n"
-    "This server speaks HTTP/2 only. Try: curl --http2-prior-knowledge, or nghttp.\r\n";
 
 void nj_sim_conn_fini(struct sim_conn *c)
 {
@@ -33,6 +26,8 @@ static bool may_die(const struct sim_conn *c)
     const struct sim *sim = c->sim;
     if (c->state == SIM_CLOSED && c->peer_fin)
         return true; /* TIME_WAIT ended before all was read */
+    if (c->kind == SIM_HTTP1 && nj_sim_h1_may_die(c))
+        return true;
     return c->aborted || c->kind == SIM_SILENT || sim->mix.harsh || (sim->draining && !c->heard);
 }
 
@@ -54,30 +49,24 @@ static void over(struct sim_conn *c, bool died)
     bool unheard = sim->draining && c->n_read == 0 && !c->heard; /* the server ended it before */
     if (died || c->aborted || c->was_late || c->kind == SIM_SILENT || unheard)
         return;
-    if (c->kind == SIM_H2)
-        nj_sim_h2_check(c);
-    else if (c->kind == SIM_HTTP1 &&
-             (c->n_read != sizeof http1_reply - 1 || memcmp(c->text, http1_reply, c->n_read) != 0))
-        nj_sim_fail(sim, "conn %u: HTTP/1 reply of %lu bytes is wrong", c->index,
-                    (unsigned long)c->n_read);
-    else if (c->kind == SIM_GARBAGE && c->n_read > 0)
+    if (nj_sim_http(c))
+        nj_sim_http(c)->check(c);
+    else if (c->n_read > 0)
         nj_sim_fail(sim, "conn %u: an answer to garbage", c->index);
 }
 
 static void begin(struct sim_conn *c)
 {
-    const char *text = c->kind == SIM_HTTP1 ? http1_request : garbage;
-    size_t n = c->kind == SIM_HTTP1 ? sizeof http1_request - 1 : sizeof garbage - 1;
-
     nj_sim_log(c->sim, "conn %u: open", c->index);
     c->state = SIM_OPEN;
     if (c->tls.on) {
         nj_sim_tls_open(c);
-    } else if (c->kind == SIM_H2) {
-        nj_sim_h2_open(c);
-    } else if (c->kind != SIM_SILENT) {
-        memcpy(c->out, text, n);
-        c->n_out = (uint32_t)n;
+    } else if (nj_sim_http(c)) {
+        c->speaks = true;
+        nj_sim_http(c)->open(c);
+    } else if (c->kind == SIM_GARBAGE) {
+        memcpy(c->out, garbage, sizeof garbage - 1);
+        c->n_out = sizeof garbage - 1;
     }
 }
 
@@ -85,10 +74,8 @@ static void input(struct sim_conn *c, const uint8_t *data, uint32_t n)
 {
     if (c->tls.on)
         nj_sim_tls_input(c, data, n);
-    else if (c->kind == SIM_H2)
-        nj_sim_h2_input(c, data, n);
-    else if (c->n_read + n <= sizeof c->text)
-        memcpy(c->text + c->n_read, data, n);
+    else if (c->speaks)
+        nj_sim_http(c)->input(c, data, n);
 }
 
 static void read_some(struct sim_conn *c)
@@ -117,16 +104,16 @@ static void read_some(struct sim_conn *c)
     }
 }
 
-/* Does the client close after what HTTP/2 has to send? */
+/* Does the client close after what HTTP has to send? */
 static bool may_close(const struct sim_conn *c)
 {
     return c->said_bye || (c->half_close && c->n_begun == c->n_requests);
 }
 
-static uint32_t h2_output(struct sim_conn *c)
+static uint32_t http_output(struct sim_conn *c)
 {
     const uint8_t *data;
-    size_t n = c->h2 ? nj_sim_h2_output(c, &data) : 0;
+    size_t n = c->speaks ? nj_sim_http(c)->output(c, &data) : 0;
 
     NJ_CHECK(n <= sizeof c->out);
     if (n > 0)
@@ -140,7 +127,7 @@ static bool refill(struct sim_conn *c)
     if (c->out_off < c->n_out)
         return true;
     uint32_t n =
-        c->tls.ssl ? nj_sim_tls_output(c, c->out, sizeof c->out, may_close(c)) : h2_output(c);
+        c->tls.ssl ? nj_sim_tls_output(c, c->out, sizeof c->out, may_close(c)) : http_output(c);
     if (n == 0)
         return false;
     c->n_out = n;
@@ -190,8 +177,8 @@ static void go_on(struct sim_conn *c)
     read_some(c);
     if (c->aborted)
         return; /* EV_DEAD follows */
-    if (c->h2 && !c->stay && !c->said_bye && nj_sim_h2_done(c))
-        nj_sim_h2_bye(c);
+    if (c->speaks && !c->stay && !c->said_bye && nj_sim_http(c)->is_done(c))
+        nj_sim_http(c)->bye(c);
     write_some(c);
     see_end(c);
 }

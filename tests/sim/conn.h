@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * One client connection: its plan (conn_plan.c), its life on TCP (conn.c) and its HTTP/2
- * (h2_client.c), with checks of everything that the server sends.
+ * (h2_client.c) or HTTP/1 (h1.h), with checks of everything that the server sends.
  */
 #pragma once
 
@@ -14,6 +14,7 @@
 #include "tcp/tcp.h"
 
 struct sim;
+struct sim_conn;
 
 #define SIM_REQUESTS_MAX 10u
 
@@ -42,6 +43,12 @@ struct sim_request {
     bool may_break;       /* ... if reads failed, or the file changed */
     uint64_t upload;      /* bytes of request body */
     uint64_t reset_after; /* resets after this much of the body; NJ_NEVER: does not */
+    /* Plan of HTTP/1. */
+    bool is_1_0, keeps, says_close; /* HTTP/1.0; if so, keep-alive; Connection: close */
+    bool is_chunked, expects;       /* of the upload: its framing; Expect: 100-continue */
+    char field[96];                 /* a field line with its CRLF, or "" */
+    char range[64];                 /* expected Content-Range */
+    uint64_t first;                 /* offset of the body in the file */
     /* Results. */
     int32_t stream;
     nj_ns asked_at;
@@ -77,6 +84,34 @@ struct sim_tls_conn {
     bool said_end, got_end; /* close_notify */
 };
 
+/* HTTP/1 of a connection (h1.h). */
+struct sim_h1_conn {
+    struct nj_prng prng;
+    bool alpn;                  /* offers http/1.1; otherwise no protocol */
+    struct sim_request *upload; /* whose body is being written, or NULL */
+    bool awaits_continue;       /* 100, or the response, before the body is written */
+    bool may_end;               /* a request was written whose response may be the last */
+    bool in_body;               /* the head of a response was read, and not all of its body */
+    bool ends, ended;           /* a response says that it is the last one; it is complete */
+    uint32_t n_head, n_out, out_off;
+    char head[2048]; /* of a response */
+    uint8_t out[16384];
+};
+
+/* What a client speaks. */
+struct sim_http {
+    void (*open)(struct sim_conn *c);
+    void (*input)(struct sim_conn *c, const uint8_t *data, size_t n_bytes);
+    /* The next bytes to be sent, valid until the next call; 0: none. At most 32 KiB. */
+    size_t (*output)(struct sim_conn *c, const uint8_t **data);
+    /* Are all responses complete, as far as they are still to come? */
+    bool (*is_done)(const struct sim_conn *c);
+    /* The client ends the connection. */
+    void (*bye)(struct sim_conn *c);
+    /* The connection has ended with a FIN of each side. */
+    void (*check)(struct sim_conn *c);
+};
+
 struct sim_conn {
     struct sim *sim;
     uint32_t index;
@@ -104,9 +139,11 @@ struct sim_conn {
     enum sim_conn_state state;
     struct nj_tcb *tcb;
     nghttp2_session *h2;
+    struct sim_h1_conn h1;
+    bool speaks; /* HTTP has begun, over TLS after the handshake */
     bool peer_fin, aborted;
-    bool heard;    /* HTTP/2 frames have arrived */
-    bool was_late; /* its SETTINGS acknowledgement was delayed too long */
+    bool heard;    /* frames of HTTP/2, or bytes of HTTP/1, have arrived */
+    bool was_late; /* its SETTINGS acknowledgement, or a head, was delayed too long */
     bool said_bye;
     int32_t last_served; /* from GOAWAY: later streams were refused */
     uint32_t n_begun, n_done;
@@ -116,7 +153,6 @@ struct sim_conn {
     uint16_t port;
     uint8_t out[32768];
     uint32_t n_out, out_off;
-    char text[512]; /* bytes read by an HTTP/1 client */
 };
 
 void nj_sim_conn_plan(struct sim_conn *c, struct sim *sim, uint32_t index);
@@ -127,14 +163,10 @@ void nj_sim_conn_alarm(struct sim_conn *c);
 /* Handle events of TCP. */
 void nj_sim_conn_turn(struct sim_conn *c, uint8_t events);
 
-/* --- h2_client.c --------------------------------------------------------------------------- */
+extern const struct sim_http nj_sim_h2, nj_sim_h1;
 
-void nj_sim_h2_open(struct sim_conn *c);
-void nj_sim_h2_input(struct sim_conn *c, const uint8_t *data, size_t n_bytes);
-/* The next bytes to send. Returns 0 if there are none. */
-size_t nj_sim_h2_output(struct sim_conn *c, const uint8_t **data);
-/* Has each request got its response, or will it never get one? */
-bool nj_sim_h2_done(const struct sim_conn *c);
-void nj_sim_h2_bye(struct sim_conn *c);
-/* After the end of the connection: check the state of each request. */
-void nj_sim_h2_check(struct sim_conn *c);
+/* NULL: it speaks no HTTP. */
+static inline const struct sim_http *nj_sim_http(const struct sim_conn *c)
+{
+    return c->kind == SIM_H2 ? &nj_sim_h2 : c->kind == SIM_HTTP1 ? &nj_sim_h1 : NULL;
+}

@@ -2,6 +2,7 @@
 /* The plan of a connection, drawn from the seed. */
 #include <stdio.h>
 
+#include "h1.h"
 #include "sim.h"
 #include "tls.h"
 
@@ -153,7 +154,8 @@ static void plan_odd_conn(struct sim_conn *c, struct nj_prng *p)
     }
 }
 
-/* After its FIN a client cannot open HTTP/2 windows, so all bodies must fit in the first one. */
+/* After its FIN a client cannot open HTTP/2 windows, so all bodies must fit in the first one. In
+ * HTTP/1 there is none. */
 static bool may_half_close(const struct sim_conn *c)
 {
     uint64_t total = 0;
@@ -163,7 +165,8 @@ static bool may_half_close(const struct sim_conn *c)
             return false;
         total += c->req[i].body_bytes + 100;
     }
-    return total < 65535 && c->kind == SIM_H2 && c->parallel == c->n_requests;
+    bool fits = c->kind == SIM_HTTP1 || (c->kind == SIM_H2 && total < 65535);
+    return fits && c->parallel == c->n_requests;
 }
 
 void nj_sim_conn_plan(struct sim_conn *c, struct sim *sim, uint32_t index)
@@ -184,10 +187,14 @@ void nj_sim_conn_plan(struct sim_conn *c, struct sim *sim, uint32_t index)
     }
     if (sim->mix.odd_clients)
         plan_odd_conn(c, p);
+    if (sim->mix.http1 && c->kind == SIM_H2)
+        c->kind = SIM_HTTP1;
     if (c->kind == SIM_SILENT)
         c->close_at = c->start_at + 15 * NJ_SEC;
     for (uint32_t i = 0; i < c->n_requests; i++)
         plan_request(sim, &c->req[i]);
+    if (c->kind == SIM_HTTP1)
+        nj_sim_h1_plan(c);
     c->half_close = sim->mix.odd_clients && nj_prng_below(p, 2) && may_half_close(c);
     c->port = (uint16_t)(40000 + (sim->seed + index * 7919) % 20000);
     /* Only the second connection: a chain would wait for one TIME_WAIT after another. */

@@ -210,7 +210,7 @@ static void ask_more(struct sim_conn *c)
         ask(c, &c->req[c->n_begun++ % SIM_REQUESTS_MAX]);
 }
 
-void nj_sim_h2_open(struct sim_conn *c)
+static void open_h2(struct sim_conn *c)
 {
     nghttp2_session_callbacks *cb;
     nghttp2_settings_entry window = {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, c->window};
@@ -228,7 +228,7 @@ void nj_sim_h2_open(struct sim_conn *c)
     ask_more(c);
 }
 
-void nj_sim_h2_input(struct sim_conn *c, const uint8_t *data, size_t n_bytes)
+static void input(struct sim_conn *c, const uint8_t *data, size_t n_bytes)
 {
     ssize_t n = nghttp2_session_mem_recv(c->h2, data, n_bytes);
 
@@ -237,7 +237,7 @@ void nj_sim_h2_input(struct sim_conn *c, const uint8_t *data, size_t n_bytes)
     ask_more(c);
 }
 
-size_t nj_sim_h2_output(struct sim_conn *c, const uint8_t **data)
+static size_t output(struct sim_conn *c, const uint8_t **data)
 {
     ssize_t n = nghttp2_session_mem_send(c->h2, data);
 
@@ -249,19 +249,19 @@ size_t nj_sim_h2_output(struct sim_conn *c, const uint8_t **data)
     return (size_t)n;
 }
 
-bool nj_sim_h2_done(const struct sim_conn *c)
+static bool is_done(const struct sim_conn *c)
 {
     bool no_more = c->n_begun == c->n_requests || !nghttp2_session_check_request_allowed(c->h2);
     return no_more && c->n_done == c->n_begun;
 }
 
-void nj_sim_h2_bye(struct sim_conn *c)
+static void bye(struct sim_conn *c)
 {
     c->said_bye = true;
     nghttp2_session_terminate_session(c->h2, NGHTTP2_NO_ERROR);
 }
 
-void nj_sim_h2_check(struct sim_conn *c)
+static void check_end(struct sim_conn *c)
 {
     if (c->n_begun < c->n_requests && !c->sim->draining)
         nj_sim_fail(c->sim, "conn %u ended, %u of %u requests were never sent", c->index,
@@ -275,3 +275,5 @@ void nj_sim_h2_check(struct sim_conn *c)
             wrong(c, r, "connection ended without an answer");
     }
 }
+
+const struct sim_http nj_sim_h2 = {open_h2, input, output, is_done, bye, check_end};

@@ -23,8 +23,8 @@ struct world {
 static int usage(void)
 {
     fputs("usage: nj-sim [--seeds N] [--first S] [--jobs N] [--check-replay] [--counters]\n"
-          "              [--keep-going] [--tls]\n"
-          "       nj-sim --seed S [--trace] [--pcap FILE] [--counters] [--tls]\n",
+          "              [--keep-going] [--tls] [--http1]\n"
+          "       nj-sim --seed S [--trace] [--pcap FILE] [--counters] [--tls] [--http1]\n",
           stderr);
     return 2;
 }
@@ -51,7 +51,7 @@ static void free_pools(const struct sim_pools *p)
     }
 }
 
-static bool always_tls; /* an argument of the program */
+static bool always_tls, always_http1; /* arguments of the program */
 
 static void *start(const struct sim_record *record)
 {
@@ -61,6 +61,7 @@ static void *start(const struct sim_record *record)
     make_pools(&w->pools);
     w->pools.tls = nj_sim_tls_new();
     w->pools.always_tls = always_tls;
+    w->pools.always_http1 = always_http1;
     w->sim.record = *record;
     return w;
 }
@@ -103,7 +104,10 @@ int main(int argc, char **argv)
     if (!nj_sim_options(argc, argv, false, &o))
         return usage();
     always_tls = o.tls;
-    if (o.tls)
-        program.name = "nj-sim --tls";
+    always_http1 = o.http1;
+    if (o.tls || o.http1)
+        program.name = !o.http1 ? "nj-sim --tls"
+                       : !o.tls ? "nj-sim --http1"
+                                : "nj-sim --http1 --tls";
     return nj_sim_run_seeds(&program, &o);
 }

@@ -55,6 +55,7 @@ struct sim_mix {
     bool odd_files;               /* missing, forbidden, broken ones */
     uint32_t bytes_budget;        /* of bodies, over all connections */
     uint16_t client_mtu;
+    bool http1; /* clients speak HTTP/1, those of HTTP/2, too */
     struct sim_tls_mix tls;
 
     nj_ns start_at, calm_at; /* virtual time begins; faults end */

@@ -62,6 +62,9 @@ static void check_shard(struct sim *sim, struct nj_shard *s)
     if (nj_h2_context_n_conns(s->conns.h2) != 0 || nj_h2_context_bytes_used(s->conns.h2) != 0)
         nj_sim_fail(sim, "shard %u: HTTP/2 holds %u sessions, %zu bytes", i,
                     nj_h2_context_n_conns(s->conns.h2), nj_h2_context_bytes_used(s->conns.h2));
+    if (nj_h1_context_n_conns(s->conns.h1) != 0)
+        nj_sim_fail(sim, "shard %u: HTTP/1 holds %u connections", i,
+                    nj_h1_context_n_conns(s->conns.h1));
     if (s->tcp.syns.n_used != 0 || s->tcp.time_waits.n_used != 0)
         nj_sim_fail(sim, "shard %u: %u half-open and %u waiting connections are left", i,
                     s->tcp.syns.n_used, s->tcp.time_waits.n_used);
@@ -82,12 +85,30 @@ static void check_requests(struct sim *sim, struct nj_shard *s)
         nj_sim_fail(sim, "shard %u: responses are paced, and there are none", s->cfg.index);
 }
 
-/* All clients of TLS obey the protocol. */
-static void check_tls(struct sim *sim, const struct nj_counters *c)
+/* All clients of TLS and HTTP/1 obey the protocols. */
+static void check_peers(struct sim *sim, const struct nj_counters *c)
 {
     static const nj_counter wrong[] = {
-        NJ_C_tls_failed_version, NJ_C_tls_failed_negotiation, NJ_C_tls_failed_alpn,
-        NJ_C_tls_failed_alert,   NJ_C_tls_failed_message,     NJ_C_tls_bad_record,
+        NJ_C_tls_failed_version,
+        NJ_C_tls_failed_negotiation,
+        NJ_C_tls_failed_alpn,
+        NJ_C_tls_failed_alert,
+        NJ_C_tls_failed_message,
+        NJ_C_tls_bad_record,
+        NJ_C_h1_line_end,
+        NJ_C_h1_request_line,
+        NJ_C_h1_target,
+        NJ_C_h1_version,
+        NJ_C_h1_field_name,
+        NJ_C_h1_field_value,
+        NJ_C_h1_host,
+        NJ_C_h1_length,
+        NJ_C_h1_length_conflict,
+        NJ_C_h1_coding,
+        NJ_C_h1_chunk,
+        NJ_C_h1_head_full,
+        NJ_C_h1_target_long,
+        NJ_C_conn_http1,
     };
 
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
@@ -100,7 +121,7 @@ static void check_tls(struct sim *sim, const struct nj_counters *c)
 void nj_sim_check_quiet(struct sim *sim)
 {
     for (uint32_t i = 0; i < SIM_SHARDS; i++) {
-        check_tls(sim, &sim->server.lane[i].shard->counters);
+        check_peers(sim, &sim->server.lane[i].shard->counters);
         check_shard(sim, sim->server.lane[i].shard);
         check_requests(sim, sim->server.lane[i].shard);
     }

@@ -74,6 +74,8 @@ static bool take_option(int c, const char *value, struct sim_options *o)
         return o->keep_going = true;
     case 'T':
         return o->tls = true;
+    case '1':
+        return o->http1 = true;
     case 'g':
         return o->golden = true;
     case 'G':
@@ -99,6 +101,7 @@ bool nj_sim_options(int argc, char **argv, bool has_golden, struct sim_options *
         {"golden", no_argument, NULL, 'g'},
         {"golden-check", required_argument, NULL, 'G'},
         {"tls", no_argument, NULL, 'T'},
+        {"http1", no_argument, NULL, '1'},
         {NULL, 0, NULL, 0},
     };
     long n_cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -109,7 +112,7 @@ bool nj_sim_options(int argc, char **argv, bool has_golden, struct sim_options *
     o->jobs = n_cores < 1 ? 1 : n_cores > SIM_JOBS_MAX ? SIM_JOBS_MAX : (uint32_t)n_cores;
     while ((c = getopt_long(argc, argv, "j:", names, NULL)) != -1) {
         if (!take_option(c, optarg, o) || ((c == 'g' || c == 'G') && !has_golden) ||
-            (c == 'T' && has_golden))
+            ((c == 'T' || c == '1') && has_golden))
             return false;
         many |= c == 'n';
     }

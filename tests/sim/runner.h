@@ -19,7 +19,7 @@
 struct sim_options {
     uint64_t first, n;
     uint32_t jobs;
-    bool one, trace, check_replay, counters, keep_going, golden, tls;
+    bool one, trace, check_replay, counters, keep_going, golden, tls, http1;
     const char *pcap, *golden_file;
 };
 

@@ -80,7 +80,7 @@ static bool only_stayers_left(const struct sim *sim)
 {
     for (uint32_t i = 0; i < sim->client.n_conns; i++) {
         const struct sim_conn *c = &sim->client.conn[i];
-        bool stays = c->state == SIM_OPEN && c->h2 && c->stay && nj_sim_h2_done(c);
+        bool stays = c->state == SIM_OPEN && c->speaks && c->stay && nj_sim_http(c)->is_done(c);
         if (c->state != SIM_OVER && !stays)
             return false;
     }
@@ -183,6 +183,7 @@ bool nj_sim_run(struct sim *sim, uint64_t seed, const struct sim_pools *pools)
     struct sim_mix mix;
 
     nj_sim_mix_draw(&mix, seed, pools->always_tls);
+    mix.http1 = pools->always_http1;
     nj_sim_begin(sim, seed, &mix, pools);
     return nj_sim_end(sim, pools);
 }

@@ -8,6 +8,7 @@
  *   server.c  two shards, their port  link.c    the link
  *   client.c  TCP and ARP of clients  store.c   files of the server
  *   conn.c    one client connection   disk.c    the disk of the files
+ *   h2_client.c  its HTTP/2           h1.h      its HTTP/1
  *   pace.c    rate limits             workers.c workers that open files, or shake hands
  *   tls.c     contexts of TLS         tls_client.c  TLS of a client
  *   resent.c  bytes that are sent again
@@ -63,7 +64,7 @@ struct sim_pools {
     struct rte_mempool *server_rx, *client_rx, *client_tx;
     struct rte_mempool *server_tx[SIM_SHARDS], *server_tx_tight[SIM_SHARDS];
     struct sim_tls *tls; /* NULL: no seed has TLS */
-    bool always_tls;
+    bool always_tls, always_http1;
 };
 
 /* Begin a world with sim->mix; process one instant, not later than `until`; end the world, in

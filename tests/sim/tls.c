@@ -81,7 +81,7 @@ static struct nj_tls_server_context *server_context(struct sim_tls *t)
     make_cert(&cert, folder, "server", "sim", false, NULL);
     const struct nj_tls_identity_files files = {cert.cert, cert.key};
     const struct nj_tls_server_config config = {
-        .identities = &files, .n_identities = 1, .tickets = &t->tickets};
+        .identities = &files, .n_identities = 1, .tickets = &t->tickets, .http1 = true};
     struct nj_tls_server_context *c = nj_tls_server_context_new(&config, why, sizeof why);
     NJ_CHECK(c);
     free_cert(&cert);
@@ -91,7 +91,7 @@ static struct nj_tls_server_context *server_context(struct sim_tls *t)
 
 struct sim_tls *nj_sim_tls_new(void)
 {
-    static const uint8_t h2[] = {2, 'h', '2'}, key[sizeof(struct nj_tls_ticket_key)] = {1, 2, 3};
+    static const uint8_t key[sizeof(struct nj_tls_ticket_key)] = {1, 2, 3};
     static const RAND_METHOD from_seed = {
         .bytes = random_bytes, .pseudorand = random_bytes, .status = random_status};
     struct sim_tls *t = calloc(1, sizeof *t);
@@ -101,7 +101,7 @@ struct sim_tls *nj_sim_tls_new(void)
     nj_tls_ticket_keys_init(&t->tickets, key);
     nj_tls_current_context_init(&t->current, server_context(t));
     t->client = SSL_CTX_new(TLS_client_method());
-    NJ_CHECK(t->client && SSL_CTX_set_alpn_protos(t->client, h2, sizeof h2) == 0);
+    NJ_CHECK(t->client);
     SSL_CTX_set_app_data(t->client, t);
     SSL_CTX_set_session_cache_mode(t->client,
                                    SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL_STORE);

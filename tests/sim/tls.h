@@ -27,9 +27,9 @@ struct nj_tls_current_context *nj_sim_tls_context(struct sim_tls *t);
 void nj_sim_tls_plan(struct sim_conn *c);
 /* TCP is open: writes the ClientHello. */
 void nj_sim_tls_open(struct sim_conn *c);
-/* Bytes of the server. Their plaintext goes to HTTP/2, which begins after the handshake. */
+/* Bytes of the server. Their plaintext goes to HTTP, which begins after the handshake. */
 void nj_sim_tls_input(struct sim_conn *c, const uint8_t *data, uint32_t n);
-/* The next bytes to be sent; 0: none. `may_close`: nothing follows what HTTP/2 has to send. */
+/* The next bytes to be sent; 0: none. `may_close`: nothing follows what HTTP has to send. */
 uint32_t nj_sim_tls_output(struct sim_conn *c, uint8_t *out, uint32_t n_room, bool may_close);
 /* The connection has ended; `died`: without a FIN of each side. Returns whether its requests had to
  * be answered. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A client's TLS (RFC 8446), by OpenSSL on bytes in memory, between TCP and HTTP/2. */
+/* A client's TLS (RFC 8446), by OpenSSL on bytes in memory, between TCP and HTTP. */
 #include <openssl/err.h>
 
 #include "base/assert.h"
@@ -13,14 +13,14 @@
 static const char *const suites[] = {NULL, "TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384",
                                      "TLS_CHACHA20_POLY1305_SHA256"};
 
-/* Uses a generator of its own, so that what the seed draws for HTTP/2 is the same without TLS. */
+/* Uses a generator of its own, so that what the seed draws for HTTP is the same without TLS. */
 void nj_sim_tls_plan(struct sim_conn *c)
 {
     struct sim_tls_conn *t = &c->tls;
     struct nj_prng *p = &t->prng;
 
     nj_prng_init(p, c->sim->seed ^ (0x715c11e7 + (uint64_t)c->index));
-    t->on = c->kind == SIM_H2 && nj_prng_below(p, 5) > 0;
+    t->on = nj_sim_http(c) && nj_prng_below(p, 5) > 0;
     t->suite = suites[nj_prng_below(p, 4)];
     t->retries = nj_prng_below(p, 16) == 0;
     t->resumes = nj_prng_below(p, 2);
@@ -28,6 +28,17 @@ void nj_sim_tls_plan(struct sim_conn *c)
     t->pads = nj_prng_below(p, 4) == 0;
     t->record_max = nj_prng_below(p, 2) ? 16384 : 512 + nj_prng_below(p, 4000);
     t->update_gap = nj_prng_below(p, 4) ? 1000 + nj_prng_below(p, 100000) : 0;
+}
+
+/* A client that offers no protocol gets HTTP/1.1. */
+static void offer_protocol(struct sim_conn *c)
+{
+    static const uint8_t h2[] = {2, 'h', '2'}, http1[] = "\x08http/1.1";
+
+    if (c->kind == SIM_H2)
+        NJ_CHECK(SSL_set_alpn_protos(c->tls.ssl, h2, sizeof h2) == 0);
+    else if (c->h1.alpn)
+        NJ_CHECK(SSL_set_alpn_protos(c->tls.ssl, http1, sizeof http1 - 1) == 0);
 }
 
 void nj_sim_tls_open(struct sim_conn *c)
@@ -47,6 +58,7 @@ void nj_sim_tls_open(struct sim_conn *c)
     NJ_CHECK(!t->retries || SSL_set1_groups_list(t->ssl, "P-521:P-256") == 1);
     NJ_CHECK(SSL_set_max_send_fragment(t->ssl, t->record_max) == 1);
     NJ_CHECK(!t->pads || SSL_set_block_padding(t->ssl, 256) == 1);
+    offer_protocol(c);
     SSL_do_handshake(t->ssl);
 }
 
@@ -85,21 +97,22 @@ void nj_sim_tls_input(struct sim_conn *c, const uint8_t *data, uint32_t n)
 
     ERR_clear_error();
     NJ_CHECK(BIO_write(t->in, data, (int)n) == (int)n);
-    if (!c->h2) {
+    if (!c->speaks) {
         result = SSL_do_handshake(t->ssl);
         if (result == 1) {
             nj_sim_log(c->sim, "conn %u: %s%s", c->index, SSL_get_cipher(t->ssl),
                        SSL_session_reused(t->ssl) ? ", resumed" : "");
-            nj_sim_h2_open(c);
+            c->speaks = true;
+            nj_sim_http(c)->open(c);
         }
     }
     while (result > 0 && !c->sim->record.failed) {
         result = SSL_read(t->ssl, plain, sizeof plain);
         if (result > 0)
-            nj_sim_h2_input(c, plain, (size_t)result);
+            nj_sim_http(c)->input(c, plain, (size_t)result);
     }
     check(c, result);
-    if (c->h2 && !c->sim->record.failed)
+    if (c->speaks && !c->sim->record.failed)
         update_keys(c);
 }
 
@@ -109,8 +122,8 @@ uint32_t nj_sim_tls_output(struct sim_conn *c, uint8_t *out, uint32_t n_room, bo
     const uint8_t *data;
     size_t n = 0;
 
-    if (BIO_pending(t->out) == 0 && c->h2 && !t->said_end) {
-        n = nj_sim_h2_output(c, &data);
+    if (BIO_pending(t->out) == 0 && c->speaks && !t->said_end) {
+        n = nj_sim_http(c)->output(c, &data);
         if (n > 0)
             NJ_CHECK(SSL_write(t->ssl, data, (int)n) == (int)n);
         if (n == 0 && may_close && t->says_end) {
