@@ -1,18 +1,33 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-Generates docs/rfc/tcp.md: each requirement of TCP that we implement, its clause, the code that
-cites the clause, the tests that cite the sentence. `./dev tidy --rfc` writes it.
+Generates the pages of docs/rfc: each requirement of a protocol that we implement, its clause, the
+code that cites the clause, the tests that cite the sentence. `./dev tidy --rfc` writes them.
 
-The list is docs/rfc/tcp-clauses.txt. Code cites `RFC 9293 3.8.4` in a comment. A test cites
-`Sentence 66` (`sentences 43, 45`, `sentences 98 - 100`) in the comment directly above it: a
-Criterion Test, the head of a packet script, the docstring of an end-to-end test. Citations are
-located by function and test, not by line, so that moved code does not change the page.
+The lists are in LISTS. Code cites `RFC 9293 3.8.4` in a comment. A test cites `Sentence 66`
+(`sentences 43, 45`, `sentences 98 - 100`) in the comment directly above it: a Criterion Test, the
+head of a packet script, the docstring of an end-to-end test. So a number occurs in one list only.
+Citations are located by function and test, not by line, so that moved code does not change a page.
 """
 import ast
 import re
+from typing import NamedTuple
 
-CLAUSES, PAGE = "docs/rfc/tcp-clauses.txt", "docs/rfc/tcp.md"
-LAST = 125
+
+class List(NamedTuple):
+    """Sentences `first` to `last` are in `clauses`; `page` is made of them. `about` says what else
+    a reader of the page needs, such as the RFCs."""
+    clauses: str
+    page: str
+    title: str
+    first: int
+    last: int
+    about: str
+
+
+LISTS = (
+    List("docs/rfc/tcp-clauses.txt", "docs/rfc/tcp.md", "TCP", 1, 125,
+         "Most tests of `unit/tcp_*` run for IPv4 and again for IPv6."),
+)
 
 # A section, and optionally one of the eight steps of RFC 9293 3.10.7.4.
 STEPS = "first|second|third|fourth|fifth|sixth|seventh|eighth"
@@ -92,8 +107,8 @@ def rows(text):
             yield line, group, [cell.strip() for cell in row.split("|")]
 
 
-def parse_clauses(text):
-    """(sentences, complaints) of the list; a complaint is (line, text)."""
+def parse_clauses(listed, text):
+    """(sentences, complaints) of a list; a complaint is (line, text)."""
     found, complaints = [], []
     for line, group, cells in rows(text):
         if len(cells) not in (3, 4) or not cells[0].isdigit() or not cells[2]:
@@ -110,8 +125,11 @@ def parse_clauses(text):
     seen = [s.number for s in found]
     if seen != sorted(set(seen)):
         complaints.append((1, "the numbers do not ascend"))
-    for number in sorted(set(range(1, LAST + 1)) - set(seen)):
+    for number in sorted(set(range(listed.first, listed.last + 1)) - set(seen)):
         complaints.append((1, f"sentence {number} is not in the list"))
+    for s in found:
+        if not listed.first <= s.number <= listed.last:
+            complaints.append((s.line, f"the list has the numbers {listed.first} - {listed.last}"))
     return found, complaints
 
 
@@ -228,11 +246,11 @@ def cell(text):
     return text.replace("|", "\\|")
 
 
-def page(sentences, code, tests):
-    out = ["# Requirements of TCP, and their tests", "",
-           "Written by `./dev tidy --rfc` from `docs/rfc/tcp-clauses.txt`, from the comments in "
+def page(listed, sentences, code, tests):
+    out = [f"# Requirements of {listed.title}, and their tests", "",
+           f"Written by `./dev tidy --rfc` from `{listed.clauses}`, from the comments in "
            "`lib` that cite a clause,", "and from the comments above tests that cite a sentence.",
-           "Most tests of `unit/tcp_*` run for IPv4 and again for IPv6.", ""]
+           listed.about, ""]
     kept = sum(s.number in tests and not s.excuse.startswith("not") for s in sentences)
     out += [f"{len(sentences)} sentences, {kept} of them kept and tested.", ""]
     group = None
@@ -262,18 +280,23 @@ def check(sentences, code, tests):
                                f"{s.number}, cite it where it is obeyed")
         if s.number not in tests and not s.excuse:
             yield s.line, f"sentence {s.number} has no test, write one or an ADR"
-    for number in sorted(set(tests) - {s.number for s in sentences}):
+
+
+def check_numbers(tests):
+    """(test file, complaint) of tests that cite a sentence of no list."""
+    known = {number for listed in LISTS for number in range(listed.first, listed.last + 1)}
+    for number in sorted(set(tests) - known):
         path, name = sorted(tests[number])[0]
-        yield 1, f"tests/{path} {name} names sentence {number}, which is not in the list"
+        yield f"tests/{path}", f"{name} names sentence {number}, which is in no list"
 
 
-def matrix(list_text, sources, scripts, adrs, functions):
-    """(page, [(line of the list, complaint)]). `adrs`: the names of the files in docs/adr."""
-    sentences, complaints = parse_clauses(list_text)
+def matrix(listed, list_text, code, tests, adrs):
+    """(page, [(line of the list, complaint)]). `code`, `tests`: of code_of() and tests_of();
+    `adrs`: the names of the files in docs/adr."""
+    sentences, complaints = parse_clauses(listed, list_text)
     for s in sentences:
         files = [name for name in adrs if name.startswith(f"{s.adr:04}-")]
         s.adr_file = files[0] if files else ""
         if s.adr and not files:
             complaints.append((s.line, f"there is no ADR {s.adr}"))
-    code, tests = code_of(sources, functions), tests_of(sources, scripts, functions)
-    return page(sentences, code, tests), complaints + list(check(sentences, code, tests))
+    return page(listed, sentences, code, tests), complaints + list(check(sentences, code, tests))

@@ -6,6 +6,7 @@ from tests.tidy import rfc, tidy
 from tests.tidy.tidy import Source
 
 LIST = "[One]\n1 | RFC 9293 3.8.4 | It holds.\n"
+LISTED = rfc.List("docs/rfc/one-clauses.txt", "docs/rfc/one.md", "ONE", 1, 1, "More of it.")
 
 
 def source(path, code):
@@ -13,8 +14,10 @@ def source(path, code):
 
 
 def matrix(text, *sources, scripts=(), adrs=()):
-    page, complaints = rfc.matrix(text, sources, dict(scripts), list(adrs), tidy.functions)
-    return page, [c for _, c in complaints if "is not in the list" not in c or "names" in c]
+    code = rfc.code_of(sources, tidy.functions)
+    tests = rfc.tests_of(sources, dict(scripts), tidy.functions)
+    page, complaints = rfc.matrix(LISTED, text, code, tests, list(adrs))
+    return page, [c for _, c in complaints]
 
 
 class Comments(unittest.TestCase):
@@ -68,6 +71,9 @@ class Matrix(unittest.TestCase):
         self.assertIn("| 1 | It holds. | RFC 9293 3.8.4 | `tcp/a.c` f | `unit/tcp_a.c` tcp_a_b |",
                       page)
         self.assertNotIn(":2", page)  # no line numbers
+        self.assertIn("# Requirements of ONE, and their tests\n", page)
+        self.assertIn("from `docs/rfc/one-clauses.txt`", page)
+        self.assertIn("\nMore of it.\n", page)
 
     def test_without_code(self):
         _, complaints = matrix(LIST, self.TEST)
@@ -110,23 +116,34 @@ class Matrix(unittest.TestCase):
         self.assertIn("It holds. (not yet: needs more)", page)
         self.assertIn("1 sentences, 0 of them kept", page)
 
-    def test_a_sentence_that_is_not_in_the_list(self):
-        other = source("tests/unit/b.c", "/* Sentence 999 */\nTest(a, b)\n{\n}\n")
-        _, complaints = matrix(LIST, self.CODE, self.TEST, other)
-        self.assertEqual(1, len(complaints))
-        self.assertIn("names sentence 999", complaints[0])
+    def test_a_sentence_of_another_list(self):
+        other = source("tests/unit/b.c", "/* Sentence 2 */\nTest(a, b)\n{\n}\n")
+        self.assertEqual([], matrix(LIST, self.CODE, self.TEST, other)[1])
+
+    def test_a_sentence_of_no_list(self):
+        last = max(listed.last for listed in rfc.LISTS)
+        tests = {last: {("unit/b.c", "b_a")}, 99999: {("unit/b.c", "b_b")}}
+        self.assertEqual([("tests/unit/b.c", "b_b names sentence 99999, which is in no list")],
+                         list(rfc.check_numbers(tests)))
+
+    def test_no_number_is_in_two_lists(self):
+        numbers = [n for one in rfc.LISTS for n in range(one.first, one.last + 1)]
+        self.assertEqual(len(set(numbers)), len(numbers))
 
     def test_the_list(self):
         broken = ["1 | RFC 9293 3.8.4", "x | RFC 9293 | y", "1 | 3.8.4 | no document",
                   "1 | RFC 9293 | x | ADR x"]
         for row in broken:
             with self.subTest(row=row):
-                self.assertTrue([c for _, c in rfc.parse_clauses(row)[1]
+                self.assertTrue([c for _, c in rfc.parse_clauses(LISTED, row)[1]
                                  if "is not in the list" not in c])
-        found, complaints = rfc.parse_clauses("2 | RFC 1 | x\n1 | RFC 1 | x\n")
-        self.assertIn((1, "the numbers do not ascend"), complaints)
-        self.assertIn((1, "sentence 3 is not in the list"), complaints)
-        self.assertNotIn((1, "sentence 2 is not in the list"), complaints)
+        three = LISTED._replace(first=1, last=3)
+        found, complaints = rfc.parse_clauses(three, "2 | RFC 1 | x\n1 | RFC 1 | x\n")
+        self.assertEqual([(1, "the numbers do not ascend"), (1, "sentence 3 is not in the list")],
+                         complaints)
+        self.assertEqual([2, 1], [s.number for s in found])
+        _, complaints = rfc.parse_clauses(LISTED, LIST + "2 | RFC 1 | x\n")
+        self.assertEqual([(3, "the list has the numbers 1 - 1")], complaints)
 
     def test_places(self):
         code = source("lib/tcp/a.c", "/* RFC 1 1 */\n\n#define X 1 /* RFC 2 1 */\n/* RFC 3 1 */\n"

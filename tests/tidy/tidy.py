@@ -492,12 +492,16 @@ def written(rule, page, text, write):
 
 
 def rule_rfc(sources, write):
-    """The page of sentences, clauses, code and tests is complete."""
-    text, complaints = rfc.matrix(read(rfc.CLAUSES), sources, scripts(),
-                                  sorted(os.listdir(os.path.join(REPO, "docs/adr"))), functions)
-    for line, complaint in complaints:
-        yield Finding(rfc.CLAUSES, line, "rfc", complaint)
-    yield from written("rfc", rfc.PAGE, text, write)
+    """The pages of sentences, clauses, code and tests are complete."""
+    code, tests = rfc.code_of(sources, functions), rfc.tests_of(sources, scripts(), functions)
+    adrs = sorted(os.listdir(os.path.join(REPO, "docs/adr")))
+    for path, complaint in rfc.check_numbers(tests):
+        yield Finding(path, 1, "rfc", complaint)
+    for listed in rfc.LISTS:
+        text, complaints = rfc.matrix(listed, read(listed.clauses), code, tests, adrs)
+        for line, complaint in complaints:
+            yield Finding(listed.clauses, line, "rfc", complaint)
+        yield from written("rfc", listed.page, text, write)
 
 
 def rule_ewyk(sources, write):
