@@ -236,8 +236,8 @@ static struct nj_txn_origin origin(struct nj_conn *c, const struct nj_framing *f
 }
 
 /* Begins a transaction, and answers or queues it. NULL: no nj_txn was free, and it was answered. */
-static struct nj_txn *begin_request(struct nj_conn *c, const struct nj_txn_origin *from,
-                                    const struct nj_request_head *head)
+static inline struct nj_txn *begin_request(struct nj_conn *c, const struct nj_txn_origin *from,
+                                           const struct nj_request_head *head)
 {
     struct nj_conns *cs = c->conns;
     enum nj_stage was = nj_stage(cs->stages, NJ_STAGE_HANDLER);

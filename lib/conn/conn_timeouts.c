@@ -86,7 +86,7 @@ uint64_t nj__min_bytes_due(const struct nj_conns *cs, nj_ns time, uint64_t rate)
 
 /* Does the peer acknowledge enough of the send queue? While the queue has room for output of
  * streams, the server may be the slow side, and no rate is required. */
-static bool has_tcp_progress(const struct nj_conn *c, nj_ns now)
+static inline bool has_tcp_progress(const struct nj_conn *c, nj_ns now)
 {
     if (!c->active || nj_tcp_send_queue_mbufs(c->tcb) == 0)
         return true;

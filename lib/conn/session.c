@@ -66,7 +66,7 @@ static void record_client_fault(const struct nj_conn *c)
         nj__abuse_attribute(c->conns, NJ_C_h2_error, &c->tcb->flow.tuple.remote);
 }
 
-static void mark_failed(struct nj_conn *c)
+void nj__session_fail(struct nj_conn *c)
 {
     if (c->failed)
         return;
@@ -107,21 +107,6 @@ void nj__session_close(struct nj_conn *c)
 
 /* --- bytes in -------------------------------------------------------------------------------- */
 
-uint32_t nj__session_input(struct nj_conn *c, const uint8_t *data, uint32_t n)
-{
-    enum nj_stage was = nj_stage(c->conns->stages, NJ_STAGE_H2);
-
-    if (nj_likely(c->state == NJ_CONN_H2)) {
-        nj_h2_decay_glitches(c->active->h2, c->conns->now);
-        if (nj_h2_input(c->active->h2, data, n) != 0)
-            mark_failed(c);
-    } else {
-        n = nj_h1_input(c->active->h1, data, n);
-    }
-    nj_stage(c->conns->stages, was);
-    return n;
-}
-
 void nj__session_input_all(struct nj_conn *c, const uint8_t *data, uint32_t n)
 {
     uint32_t used = nj__session_input(c, data, n);
@@ -154,7 +139,7 @@ void nj__session_output(struct nj_conn *c)
     enum nj_stage was = nj_stage(cs->stages, NJ_STAGE_H2);
 
     if (!write_out(c) && !c->failed) {
-        mark_failed(c);
+        nj__session_fail(c);
         write_out(c); /* the GOAWAY with the error */
     }
     nj_stage(cs->stages, was);
@@ -173,39 +158,9 @@ void nj__session_say_goodbye(struct nj_conn *c)
         nj_h2_goaway(c->active->h2);
     }
     if (!write_out(c)) {
-        mark_failed(c);
+        nj__session_fail(c);
         write_out(c); /* the GOAWAY with the error */
     }
-}
-
-/* --- state ----------------------------------------------------------------------------------- */
-
-bool nj__session_is_finished(const struct nj_conn *c)
-{
-    return c->state == NJ_CONN_H2 ? nj_h2_is_finished(c->active->h2)
-                                  : nj_h1_is_finished(c->active->h1);
-}
-
-bool nj__session_must_reset(const struct nj_conn *c)
-{
-    return c->state == NJ_CONN_H1 && nj_h1_must_reset(c->active->h1);
-}
-
-bool nj__session_is_idle(const struct nj_conn *c)
-{
-    return c->state == NJ_CONN_H2 ? nj_h2_is_idle(c->active->h2) : nj_h1_is_idle(c->active->h1);
-}
-
-nj_ns nj__session_unfinished_since(const struct nj_conn *c, nj_ns now)
-{
-    return c->state == NJ_CONN_H2 ? nj_h2_unfinished_frame_since(c->active->h2, now)
-                                  : nj_h1_unfinished_head_since(c->active->h1, now);
-}
-
-uint32_t nj__session_buffered_bytes(const struct nj_conn *c)
-{
-    return c->state == NJ_CONN_H2 ? nj_h2_buffered_bytes(c->active->h2)
-                                  : nj_h1_buffered_bytes(c->active->h1);
 }
 
 void nj__session_end_for_slowness(struct nj_conn *c)

@@ -17,7 +17,7 @@ static inline bool nj__conn_speaks_http(const struct nj_conn *c)
 
 static inline bool nj__conn_has_session(const struct nj_conn *c)
 {
-    return (c->state == NJ_CONN_H2 && c->active->h2) || (c->state == NJ_CONN_H1 && c->active->h1);
+    return nj__conn_speaks_http(c) && c->active->h2; /* or h1, which has the same place */
 }
 
 /* Number of open requests. While some are open, only progress of a stream counts: a request, a
@@ -56,23 +56,63 @@ void nj__session_close(struct nj_conn *c);
 
 /* ---- of a session ---- */
 
+/* Nothing remains to be sent or received. */
+static inline bool nj__session_is_finished(const struct nj_conn *c)
+{
+    return nj_likely(c->state == NJ_CONN_H2) ? nj_h2_is_finished(c->active->h2)
+                                             : nj_h1_is_finished(c->active->h1);
+}
+
+/* The end must be an RST: a FIN would make an incomplete response look complete. */
+static inline bool nj__session_must_reset(const struct nj_conn *c)
+{
+    return c->state == NJ_CONN_H1 && nj_h1_must_reset(c->active->h1);
+}
+
+/* No request is open and no output is queued. */
+static inline bool nj__session_is_idle(const struct nj_conn *c)
+{
+    return nj_likely(c->state == NJ_CONN_H2) ? nj_h2_is_idle(c->active->h2)
+                                             : nj_h1_is_idle(c->active->h1);
+}
+
+/* When the peer began what is incomplete without an open request: a frame, a header block, a head.
+ * NJ_NEVER: nothing. */
+static inline nj_ns nj__session_unfinished_since(const struct nj_conn *c, nj_ns now)
+{
+    return nj_likely(c->state == NJ_CONN_H2) ? nj_h2_unfinished_frame_since(c->active->h2, now)
+                                             : nj_h1_unfinished_head_since(c->active->h1, now);
+}
+
+static inline uint32_t nj__session_buffered_bytes(const struct nj_conn *c)
+{
+    return nj_likely(c->state == NJ_CONN_H2) ? nj_h2_buffered_bytes(c->active->h2)
+                                             : nj_h1_buffered_bytes(c->active->h1);
+}
+
+/* An error ends the session, or memory was refused: c->failed, and the client is recorded. */
+void nj__session_fail(struct nj_conn *c);
 /* Reads bytes of the peer. Returns how many were used; HTTP/1 leaves those behind a request. */
-uint32_t nj__session_input(struct nj_conn *c, const uint8_t *data, uint32_t n);
+static inline uint32_t nj__session_input(struct nj_conn *c, const uint8_t *data, uint32_t n)
+{
+    enum nj_stage was = nj_stage(c->conns->stages, NJ_STAGE_H2);
+
+    if (nj_likely(c->state == NJ_CONN_H2)) {
+        nj_h2_decay_glitches(c->active->h2, c->conns->now);
+        if (nj_unlikely(nj_h2_input(c->active->h2, data, n) != 0))
+            nj__session_fail(c);
+    } else {
+        n = nj_h1_input(c->active->h1, data, n);
+    }
+    nj_stage(c->conns->stages, was);
+    return n;
+}
+
 /* The same for bytes that the caller cannot keep: the session copies what it does not use. */
 void nj__session_input_all(struct nj_conn *c, const uint8_t *data, uint32_t n);
 /* Writes what it may into the send queue. The mbufs it uses are not available to the next
  * connection. If memory was refused or an error ended the session, c->failed. */
 void nj__session_output(struct nj_conn *c);
-/* Nothing remains to be sent or received. */
-bool nj__session_is_finished(const struct nj_conn *c);
-/* The end must be an RST: a FIN would make an incomplete response look complete. */
-bool nj__session_must_reset(const struct nj_conn *c);
-/* No request is open and no output is queued. */
-bool nj__session_is_idle(const struct nj_conn *c);
-/* When the peer began what is incomplete without an open request: a frame, a header block, a head.
- * NJ_NEVER: nothing. */
-nj_ns nj__session_unfinished_since(const struct nj_conn *c, nj_ns now);
-uint32_t nj__session_buffered_bytes(const struct nj_conn *c);
 /* The peer is too slow: the session ends with the next output. */
 void nj__session_end_for_slowness(struct nj_conn *c);
 /* Says that the connection ends, and writes it: GOAWAY. */
