@@ -125,8 +125,8 @@ bool nj_h1_is_idle(const struct nj_h1 *h);
  * its head is not yet sent. Without an open request the connection is finished once the outbox is
  * empty. */
 void nj_h1_drain(struct nj_h1 *h);
-/* The peer took too long for a head: 408 and the end of the connection, if a part of a head was
- * received and no request is open; else the end alone. */
+/* The peer took too long for a head: 408 and the end of the connection. For anything else, as a
+ * record of TLS: the end alone, also of an open request, as by nj_h1_reset(). */
 void nj_h1_end_for_timeout(struct nj_h1 *h);
 
 /* When the peer began the head that is still incomplete; NJ_NEVER if there is none. `now` is the

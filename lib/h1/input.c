@@ -282,8 +282,10 @@ nj_ns nj_h1_unfinished_head_since(struct nj_h1 *h, nj_ns now)
 
 void nj_h1_end_for_timeout(struct nj_h1 *h)
 {
-    if (h->read == NJ__H1_READ_HEAD && h->n_seen > 0)
+    if (h->read == NJ__H1_READ_HEAD && h->n_seen > 0) {
         refuse_body(h, 408, NJ_C_h1_head_timeout);
-    else
-        nj_h1_drain(h);
+        return;
+    }
+    nj_h1_reset(h);
+    nj_h1_drain(h);
 }
