@@ -25,6 +25,7 @@ struct tls_rig {
     bool clear; /* RIG_PORT serves cleartext */
     uint32_t n_rx_mbufs, n_tx_mbufs;
     uint32_t conns_max, held_max; /* of the shard; 0: the defaults of the rig */
+    const struct nj_routes *routes; /* of the shard, none OS_BLOCKING; NULL: none */
     uint32_t n_tasks, n_run;
     struct nj_task *task[TLS_TASKS_MAX];
 };
@@ -80,6 +81,7 @@ static inline void tls_rig_start(struct tls_rig *t)
     s.conns.preface_timeout = 10 * NJ_SEC;
     s.conns_max = t->conns_max ? t->conns_max : s.conns_max;
     s.held_max = t->held_max;
+    s.conns.routes = t->routes;
     s.conns.ops.tls_workers = (struct nj_worker_ops){
         .ctx = t, .submit = tls_rig_submit, .poll = tls_rig_poll, .flush = tls_rig_flush};
     rig_new_with(t->r, &s);
