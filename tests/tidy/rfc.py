@@ -179,11 +179,12 @@ def code_of(sources, functions):
     return found
 
 
-def c_tests(source, functions):
+def c_tests(source):
+    """(name, the comment above it), also for a test with `.init = ...`."""
     above = {last: comment for _, last, comment in comments(source.text)}
-    for name, first, _ in functions(source):
-        if re.match(r"(?:Parameterized)?Test\(", source.lines[first - 1]):
-            yield name, above.get(first - 1, "")
+    for number, line in enumerate(source.lines, 1):
+        if match := re.match(r"Test\((\w+), (\w+)", line):
+            yield "_".join(match.groups()), above.get(number - 1, "")
 
 
 def python_tests(source):
@@ -199,14 +200,14 @@ def script_head(text):
                      if line.startswith("//"))
 
 
-def tests_of(sources, scripts, functions):
+def tests_of(sources, scripts):
     """{sentence: {(file, test or "")}}. `scripts`: {path: text} of packet scripts."""
     found = {}
     named = [(path, "", script_head(text)) for path, text in scripts.items()
              if path.count("/") == 2]  # passing scripts: neither pending nor broken
     for source in sources:
         if source.is_c and source.under("tests/unit"):
-            named += [(source.path, *test) for test in c_tests(source, functions)]
+            named += [(source.path, *test) for test in c_tests(source)]
         elif source.path.endswith(".py") and source.under("tests/e2e"):
             named += [(source.path, *test) for test in python_tests(source)]
     for path, name, comment in named:

@@ -15,7 +15,7 @@ def source(path, code):
 
 def matrix(text, *sources, scripts=(), adrs=()):
     code = rfc.code_of(sources, tidy.functions)
-    tests = rfc.tests_of(sources, dict(scripts), tidy.functions)
+    tests = rfc.tests_of(sources, dict(scripts))
     page, complaints = rfc.matrix(LISTED, text, code, tests, list(adrs))
     return page, [c for _, c in complaints]
 
@@ -102,6 +102,10 @@ class Matrix(unittest.TestCase):
         self.assertEqual(1, len(matrix(LIST, self.CODE, scripts=pending)[1]))
         e2e = Source("tests/e2e/test_a.py", 'def test_a():\n    """Sentence 1."""\n')
         self.assertIn("`e2e/test_a.py` test_a", matrix(LIST, self.CODE, e2e)[0])
+
+    def test_a_test_with_options(self):
+        test = source("tests/unit/a.c", "/* Sentence 1 */\nTest(a, b, .init = c)\n{\n}\n")
+        self.assertIn("`unit/a.c` a_b |", matrix(LIST, self.CODE, test)[0])
 
     def test_adr(self):
         text = LIST.replace("holds.", "holds. | ADR 12")

@@ -493,7 +493,7 @@ def written(rule, page, text, write):
 
 def rule_rfc(sources, write):
     """The pages of sentences, clauses, code and tests are complete."""
-    code, tests = rfc.code_of(sources, functions), rfc.tests_of(sources, scripts(), functions)
+    code, tests = rfc.code_of(sources, functions), rfc.tests_of(sources, scripts())
     adrs = sorted(os.listdir(os.path.join(REPO, "docs/adr")))
     for path, complaint in rfc.check_numbers(tests):
         yield Finding(path, 1, "rfc", complaint)
