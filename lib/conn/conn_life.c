@@ -58,6 +58,8 @@ void nj__conn_reset(struct nj_conn *c, nj_ns now)
     nj_tcp_abort(c->conns->tcp, c->tcb, now);
 }
 
+/* The server closes first, and reads on until the peer does (RFC 9112 9.6). With TLS it sends
+ * close_notify before (RFC 9112 9.8). */
 void nj__conn_begin_linger(struct nj_conn *c, nj_ns now)
 {
     bool resets = nj__conn_has_session(c) && nj__session_must_reset(c);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Chunk syntax (RFC 9112 7.1): sizes, extensions, and the CRLF behind data. Extensions are checked
- * and ignored (7.1.1). */
+ * and ignored (RFC 9112 7.1.1). */
 #include "base/field_syntax.h"
 #include "h1/h1_internal.h"
 
@@ -40,7 +40,7 @@ static enum class class_of(uint8_t c) {
                               : NONE;
 }
 
-/* One octet of the line with the size. False: it is malformed. */
+/* One octet of the line with the size. False: it is malformed, or too long. */
 static bool take_octet(struct nj__h1_chunk *chunk, uint8_t c)
 {
     int hex = chunk->state == SIZE ? nj_hex_value((char)c) : -1;

@@ -27,6 +27,7 @@ static void begin_body(struct nj_h1 *h, const struct nj__h1_head *head)
     h->awaits_continue = head->req.expects_continue;
 }
 
+/* A target without a scheme has that of the connection (RFC 9112 3.3). */
 static void begin_request(struct nj_h1 *h, struct nj__h1_head *head)
 {
     struct nj_request_head *req = &head->req;
@@ -137,6 +138,7 @@ static uint32_t take_content(struct nj_h1 *h, const uint8_t *data, uint32_t n)
     return n;
 }
 
+/* RFC 9112 7.1.3 */
 static uint32_t take_chunk_syntax(struct nj_h1 *h, const uint8_t *data, uint32_t n)
 {
     const uint8_t *at = data;
@@ -154,7 +156,7 @@ static uint32_t take_chunk_syntax(struct nj_h1 *h, const uint8_t *data, uint32_t
     return (uint32_t)(at - data);
 }
 
-/* Trailers are checked and dropped (RFC 9112 7.1.2). */
+/* Trailers are checked and dropped (RFC 9112 7.1.2, RFC 9110 6.5.1). */
 static uint32_t take_trailers(struct nj_h1 *h, const uint8_t *data, uint32_t n)
 {
     struct nj__h1_head *head = &h->ctx->head;
@@ -247,6 +249,8 @@ uint32_t nj_h1_input(struct nj_h1 *h, const uint8_t *data, uint32_t n_bytes)
     return at;
 }
 
+/* A pipelined request is not read before the response to the one before it is complete, so that
+ * responses are in order (RFC 9112 9.2, 9.3.2). */
 bool nj_h1_may_read(const struct nj_h1 *h)
 {
     if (nj_unlikely(h->ended || h->reset))
@@ -280,6 +284,7 @@ nj_ns nj_h1_unfinished_head_since(struct nj_h1 *h, nj_ns now)
     return h->head_since;
 }
 
+/* RFC 9112 8, 9.5 */
 void nj_h1_end_for_timeout(struct nj_h1 *h)
 {
     if (h->read == NJ__H1_READ_HEAD && h->n_seen > 0) {

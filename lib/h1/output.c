@@ -48,7 +48,7 @@ static bool can_send(const struct nj_h1 *h)
 }
 
 /* The body is sent. One that is shorter than its Content-Length ends the connection, and so does
- * one that has more. */
+ * one that has more (RFC 9110 8.6, RFC 9112 8). */
 static void end_body(struct nj_h1 *h, bool has_more)
 {
     h->last |= has_more;
@@ -59,7 +59,7 @@ static void end_body(struct nj_h1 *h, bool has_more)
         h->is_sent = h->framing != NJ__H1_CHUNKED || nj__h1_put_last_chunk(h);
 }
 
-/* The line before the data of a chunk. */
+/* The line before the data of a chunk, which is not empty (RFC 9112 7.1). */
 static bool put_chunk_size(struct nj_h1 *h, uint32_t n_bytes)
 {
     char line[] = "00000000\r\n";

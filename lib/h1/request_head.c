@@ -14,7 +14,8 @@
 #include "h1/h1_internal.h"
 #include "telem/counters_http.h"
 
-/* Fields that the engine reads. */
+/* Fields that the engine reads. HIDDEN: of the connection (RFC 9110 7.6.1), and Upgrade, which is
+ * ignored (RFC 9110 7.8). */
 enum known { OTHER, HOST, LENGTH, CODING, CONNECTION, EXPECT, TE, HIDDEN };
 
 static enum known known_of(struct nj_str name)
@@ -54,6 +55,7 @@ static bool next_element(struct nj_str *list, struct nj_str *element)
     return false;
 }
 
+/* RFC 9110 7.6.1, 5.6.1. Each line of the field counts. */
 static void take_connection(struct nj__h1_head *head, struct nj_str list)
 {
     struct nj_str option;
@@ -79,7 +81,8 @@ static void take_once(struct nj__h1_once *slot, struct nj_str value)
         slot->value = value;
 }
 
-/* Returns whether the field is shown to the owner. */
+/* Returns whether the field is shown to the owner. TE concerns the connection (RFC 9112 7.4, RFC
+ * 9110 10.1.4): only what it says about trailers is shown. */
 static bool take_known(struct nj__h1_head *head, const struct nj_field *f)
 {
     enum known known = known_of(f->name);
@@ -105,6 +108,7 @@ static bool take_known(struct nj__h1_head *head, const struct nj_field *f)
            (known == TE && nj_str_eq_nocase(f->value, NJ_STR("trailers")));
 }
 
+/* Counts the field for the limits (RFC 9110 5.4). Fields stay in their order (RFC 9110 5.3). */
 static void take_field(struct nj_h1_context *ctx, const struct nj_field *f)
 {
     struct nj__h1_head *head = &ctx->head;
@@ -131,7 +135,8 @@ static struct nj_str lower_name(char *to, const char *from)
     return (struct nj_str){to, n};
 }
 
-/* A field line (RFC 9112 5) without its CRLF. False: it is malformed. */
+/* A field line (RFC 9112 5, 5.1) without its CRLF. False: it is malformed. The name is a token
+ * (RFC 9110 5.1), the value has no controls but HTAB (RFC 9110 5.5). */
 static bool take_field_line(struct nj_h1_context *ctx, struct nj_str line)
 {
     struct nj__h1_head *head = &ctx->head;
@@ -161,7 +166,7 @@ static bool take_line(struct nj_h1_context *ctx, struct nj_str line, bool is_req
     return ok;
 }
 
-/* Lines from `at` on. The first `n_seen` bytes have no LF behind `at`. */
+/* Lines from `at` on (RFC 9112 2.2). The first `n_seen` bytes have no LF behind `at`. */
 static enum nj__h1_lines take_lines(struct nj_h1_context *ctx, const uint8_t *data, uint32_t n,
                                     uint32_t at, uint32_t n_seen)
 {
@@ -223,7 +228,8 @@ static bool refuse_codings(struct nj__h1_head *head)
     return nj__h1_refuse_head(head, in_order && others ? 501 : 400, NJ_C_h1_coding);
 }
 
-/* RFC 9112 6.3 */
+/* RFC 9112 6.1, 6.2, 6.3, RFC 9110 8.6. Two values of a length, or a length beside a coding, may be
+ * an attempt to smuggle a request (RFC 9112 11.2). */
 static bool check_body(struct nj__h1_head *head)
 {
     if (nj_likely(head->coding.n + head->length.n == 0))
@@ -241,7 +247,7 @@ static bool check_body(struct nj__h1_head *head)
            nj__h1_refuse_head(head, 400, NJ_C_h1_length);
 }
 
-/* RFC 9112 3.2 */
+/* RFC 9112 3.2, RFC 9110 7.2. The authority of the target (RFC 9112 3.3) is Host. */
 static bool check_host(struct nj__h1_head *head)
 {
     if (head->host.n == 0 && head->is_1_0)

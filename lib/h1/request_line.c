@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The request line (RFC 9112 3): method, the four forms of a target, and version. */
+/* The request line (RFC 9112 2.1, 3): method (3.1), the four forms of a target, and version. */
 #include "base/compiler.h"
 #include "base/field_syntax.h"
 #include "h1/h1_internal.h"
 #include "telem/counters_http.h"
 
+/* The schemes http and https in any case (RFC 9110 4.2.1, 4.2.2, 4.2.3). */
 static bool take_scheme(struct nj_str *target, const char *prefix, struct nj_str *scheme)
 {
     uint32_t n = (uint32_t)strlen(prefix);
@@ -16,7 +17,8 @@ static bool take_scheme(struct nj_str *target, const char *prefix, struct nj_str
     return true;
 }
 
-/* absolute-form (RFC 9112 3.2.2). An empty path is "/", and "*" for OPTIONS (3.2.4). */
+/* absolute-form (RFC 9112 3.2.2, 3.2.4): an empty path is "/" (RFC 9110 4.2.3), and "*" for
+ * OPTIONS. The host is not empty, and there is no userinfo (RFC 9110 4.2.1, 4.2.4). */
 static bool take_absolute(struct nj__h1_head *head, char *scratch, struct nj_str target)
 {
     struct nj_request_head *req = &head->req;
@@ -52,6 +54,7 @@ static bool take_authority(struct nj_request_head *req, struct nj_str target)
            memchr(target.p, ':', target.n_bytes);
 }
 
+/* RFC 9112 3.2, 3.2.1. A fragment is no part of a target (RFC 9110 7.1). */
 static bool take_target(struct nj__h1_head *head, char *scratch, struct nj_str target)
 {
     struct nj_request_head *req = &head->req;
@@ -68,7 +71,7 @@ static bool take_target(struct nj__h1_head *head, char *scratch, struct nj_str t
     return !is_asterisk || nj_str_eq(req->method, NJ_STR("OPTIONS"));
 }
 
-/* RFC 9112 2.3. A higher minor version is processed as 1.1 (RFC 9110 2.5). */
+/* RFC 9112 2.3. A higher minor version is processed as 1.1 (RFC 9110 6.2). */
 static bool take_version(struct nj__h1_head *head, struct nj_str v)
 {
     if (v.n_bytes != 8 || !nj_str_starts_with(v, NJ_STR("HTTP/")) || v.p[5] < '0' || v.p[5] > '9' ||
@@ -91,6 +94,7 @@ static bool next_part(struct nj_str *line, struct nj_str *part)
     return true;
 }
 
+/* The case of a method matters (RFC 9112 3.1, RFC 9110 9.1). */
 bool nj__h1_parse_request_line(struct nj__h1_head *head, char *scratch, struct nj_str line)
 {
     struct nj_str method, target;

@@ -20,7 +20,8 @@ struct nj__h1_trailers {
 
 /* ---- framing ---- */
 
-/* `length`: the value of Content-Length among the fields of the caller. */
+/* RFC 9112 6.3, RFC 9110 6.4.1, 8.6, 9.3.2. `length`: the value of Content-Length among the fields
+ * of the caller. */
 static enum nj__h1_framing choose_framing(struct nj_h1 *h, uint16_t status, uint64_t length)
 {
     uint64_t n_bytes = h->body ? h->body->ops->remaining(h->body) : 0;
@@ -49,7 +50,8 @@ static bool gives_up_request(const struct nj_h1 *h, uint16_t status)
             h->in_left > NJ__H1_SKIP_BYTES_MAX);
 }
 
-/* Complete the head in the outbox, which has room for HEAD_END_MAX bytes. */
+/* Complete the head in the outbox, which has room for HEAD_END_MAX bytes. It has Content-Length or
+ * Transfer-Encoding, never both (RFC 9112 6.1, 6.2). */
 static void put_head_end(struct nj_h1 *h, uint64_t length)
 {
     char digits[NJ_U64_DIGITS_MAX];
@@ -149,6 +151,7 @@ int nj_h1_set_trailers(struct nj_h1 *h, const struct nj_field *fields, size_t n_
     return 0;
 }
 
+/* RFC 9112 7.1, 7.1.2 */
 bool nj__h1_put_last_chunk(struct nj_h1 *h)
 {
     const struct nj__h1_trailers *t = h->trailers;

@@ -3,6 +3,7 @@
  * required fields follow RFC 9110 15. */
 #include "http/response_head.h"
 
+/* Each response has a date (RFC 9110 6.6.1). */
 int nj_resp_head_send(struct nj_resp_head *r, struct nj_txn *t, uint16_t status, uint64_t stamp,
                       struct nj_body *body)
 {

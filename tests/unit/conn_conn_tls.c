@@ -289,6 +289,7 @@ Test(conn_conn_tls, a_flood_of_key_updates_ends_the_connection, .init = connect_
     cr_expect_not(nj_abuse_is_refusal(NJ_C_tls_flood));
 }
 
+/* Sentence 347. */
 Test(conn_conn_tls, close_notify_of_the_client_closes, .init = connect_h2)
 {
     tls_peer_get(c, 1, "/index.html");
@@ -475,7 +476,8 @@ Test(conn_conn_tls, the_connection_knows_the_protocol_of_the_handshake)
     cr_expect_eq(rig_count(t->r, NJ_C_tls_handshakes), 4);
 }
 
-/* The client closes its half, and its last ACKs are lost: then cwnd is smaller than the queue. */
+/* The client closes its half, and its last ACKs are lost: then cwnd is smaller than the queue.
+ * Sentence 347. */
 Test(conn_conn_tls, close_notify_comes_behind_a_full_send_queue, .init = connect_h2)
 {
     tls_peer_get(c, 1, "/whole"); /* cwnd grows */

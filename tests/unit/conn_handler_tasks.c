@@ -150,6 +150,7 @@ static void says(struct nj_request *req, struct nj_response *resp, void *arg)
         cr_expect_eq(nj_response_header(resp, "x", "1\r\ny: 2"), NJ_ERR_INVALID);
         cr_expect_eq(nj_response_header(resp, "x", " 1"), NJ_ERR_INVALID);
         cr_expect_eq(nj_response_header(resp, "connection", "close"), NJ_ERR_INVALID);
+        cr_expect_eq(nj_response_header(resp, "transfer-encoding", "gzip"), NJ_ERR_INVALID);
         cr_expect_eq(nj_response_header(resp, "content-length", "1a"), NJ_ERR_INVALID);
         cr_expect_eq(nj_response_status(resp, 199), NJ_ERR_INVALID);
         cr_expect_eq(nj_response_status(resp, 600), NJ_ERR_INVALID);
@@ -194,6 +195,7 @@ static const struct nj_route says_routes[] = {
     {.path = "/says/*", .type = NJ_BLOCKING, .handle = says},
 };
 
+/* Sentences 262, 281, 307, 330. */
 Test(conn_handler_tasks, responses)
 {
     struct hr *h = hr_start(hr_new(says_routes, 1));

@@ -195,7 +195,8 @@ static const struct nj_route contentless[] = {
     {.path = "/304", .type = NJ_NON_BLOCKING, .handle = without_content, .arg = "304"},
 };
 
-/* RFC 9110 8.6: a 304 may have the content-length of the 200, a 204 must have none. */
+/* RFC 9110 8.6: a 304 may have the content-length of the 200, a 204 must have none. Sentences 262,
+ * 291, 311. */
 Test(conn_handler_tasks_adverse, no_content)
 {
     struct hr *h = hr_start(hr_new(contentless, 2));

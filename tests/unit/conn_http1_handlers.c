@@ -139,7 +139,7 @@ Test(conn_http1_handlers, types)
     hr_free(h);
 }
 
-/* All types, pipelined: in the order of the requests. */
+/* All types, pipelined: in the order of the requests. Sentence 336. */
 Test(conn_http1_handlers, in_order)
 {
     static const char *const paths[] = {"/sleeps", "/hello",      "/thread", "/refuses",
@@ -210,6 +210,7 @@ static void send_body(struct hr *h, struct rig_peer *p, uint32_t n, uint32_t n_c
         rig_send(h->r, p, "0\r\n\r\n", 5);
 }
 
+/* Sentences 270, 304. */
 Test(conn_http1_handlers, bodies)
 {
     static const char *const paths[] = {"/reads", "/sleeps", "/keeps", "/worker"};
@@ -253,7 +254,7 @@ Test(conn_http1_handlers, both_at_the_same_time)
     }
 }
 
-/* Beyond what a handler reads, the receive window closes. */
+/* Beyond what a handler reads, the receive window closes. Sentence 339. */
 Test(conn_http1_handlers, a_body_that_nobody_reads_yet)
 {
     struct hr *h = start();
@@ -327,6 +328,7 @@ Test(conn_http1_handlers, chunks_that_are_too_many)
 
 /* ---- 100 (Continue), RFC 9110 10.1.1 ---- */
 
+/* Sentences 318, 323. */
 Test(conn_http1_handlers, continues)
 {
     static const char *const paths[] = {"/reads", "/keeps", "/worker", "/sleeps"};
@@ -351,7 +353,8 @@ Test(conn_http1_handlers, continues)
     hr_free(h);
 }
 
-/* The final status shows that the body is not wanted. It may come or not: the connection ends. */
+/* The final status shows that the body is not wanted. It may come or not: the connection ends.
+ * Sentence 319. */
 Test(conn_http1_handlers, the_final_status_instead)
 {
     static const struct {
@@ -372,6 +375,7 @@ Test(conn_http1_handlers, the_final_status_instead)
     }
 }
 
+/* Sentence 322. */
 Test(conn_http1_handlers, another_expectation)
 {
     struct hr *h = start();
@@ -385,7 +389,7 @@ Test(conn_http1_handlers, another_expectation)
     hr_free(h);
 }
 
-/* A body that comes at once needs no 100; HTTP/1.0 has none. */
+/* A body that comes at once needs no 100; HTTP/1.0 has none. Sentences 320, 321, 325. */
 Test(conn_http1_handlers, nobody_waits_for_it)
 {
     struct hr *h = start();
@@ -407,6 +411,7 @@ Test(conn_http1_handlers, nobody_waits_for_it)
 
 /* ---- responses without a known length ---- */
 
+/* Sentences 282, 312. */
 Test(conn_http1_handlers, chunks_for_1_1)
 {
     struct hr *h = start();
@@ -440,6 +445,7 @@ Test(conn_http1_handlers, chunks_are_not_collected)
     hr_free(h);
 }
 
+/* Sentences 216, 280, 313. */
 Test(conn_http1_handlers, the_end_of_the_connection_for_1_0)
 {
     static const char *const fields[] = {"", "Connection: keep-alive\r\n"};
@@ -462,7 +468,7 @@ Test(conn_http1_handlers, the_end_of_the_connection_for_1_0)
 /* ---- responses that fail ---- */
 
 /* None looks complete: no last chunk; fewer bytes than Content-Length; RST instead of FIN if the
- * end of the connection is the end of the body (RFC 9112 8). */
+ * end of the connection is the end of the body (RFC 9112 8). Sentences 315, 316. */
 Test(conn_http1_handlers, responses_that_break_off)
 {
     static const struct {

@@ -72,7 +72,7 @@ Test(conn_http1_timeouts, silent_peers)
     rig_free(r);
 }
 
-/* 75 s after the last response; it ends without another one. */
+/* 75 s after the last response; it ends without another one. Sentence 338. */
 Test(conn_http1_timeouts, idle_connections)
 {
     struct rig *r = rig_new();
@@ -128,6 +128,7 @@ static void expect_408(struct rig *r, struct rig_peer *p, uint32_t n_before, nj_
     cr_expect_eq(r->s->conns.pool.n_used, 0);
 }
 
+/* Sentence 314. */
 Test(conn_http1_timeouts, heads_that_dribble)
 {
     static const char *const heads[] = {

@@ -8,6 +8,7 @@
 
 /* ---- RFC 9112 9.3 ---- */
 
+/* Sentences 214, 267, 328, 331 - 333, 340. */
 Test(h1_conn, which_connections_go_on)
 {
     static const struct {
@@ -49,6 +50,7 @@ Test(h1_conn, which_connections_go_on)
     }
 }
 
+/* Sentence 250. */
 Test(h1_conn, connect_ends_the_connection)
 {
     struct rig *r = rig_new();
@@ -60,6 +62,7 @@ Test(h1_conn, connect_ends_the_connection)
 
 /* ---- pipelining ---- */
 
+/* Sentences 287, 336. */
 Test(h1_conn, responses_are_in_order)
 {
     struct rig *r = rig_new();
@@ -72,6 +75,7 @@ Test(h1_conn, responses_are_in_order)
     rig_free(r);
 }
 
+/* Sentence 337. */
 Test(h1_conn, a_request_waits_for_the_response_before)
 {
     struct rig *r = rig_new();
@@ -90,7 +94,7 @@ Test(h1_conn, a_request_waits_for_the_response_before)
     rig_free(r);
 }
 
-/* The outbox is not filled without bound by requests whose responses nobody takes. */
+/* The outbox is not filled without bound by requests whose responses nobody takes. Sentence 339. */
 Test(h1_conn, a_full_outbox_stops_input)
 {
     struct rig *r = rig_new();
@@ -135,6 +139,7 @@ static void keep(struct rig *r, const char *text)
     cr_assert(nj_h1_keep(r->h, (const uint8_t *)text, (uint32_t)strlen(text)));
 }
 
+/* Sentence 337. */
 Test(h1_conn, kept_bytes)
 {
     struct rig *r = rig_new();
@@ -162,7 +167,7 @@ Test(h1_conn, kept_bytes)
     rig_free(r);
 }
 
-/* Kept bytes come before those of the next input. */
+/* Kept bytes come before those of the next input. Sentence 337. */
 Test(h1_conn, kept_bytes_and_input)
 {
     struct rig *r = rig_new();
@@ -186,6 +191,7 @@ Test(h1_conn, kept_bytes_and_input)
     rig_free(r);
 }
 
+/* Sentence 286. */
 Test(h1_conn, kept_bytes_of_a_body)
 {
     struct rig *r = rig_new();
@@ -201,6 +207,7 @@ Test(h1_conn, kept_bytes_of_a_body)
 
 /* ---- graceful shutdown ---- */
 
+/* Sentences 341, 345. */
 Test(h1_conn, drain)
 {
     struct rig *r = rig_new(); /* without a request */
@@ -265,6 +272,7 @@ Test(h1_conn, when_a_head_began)
     rig_free(r);
 }
 
+/* Sentences 314, 338. */
 Test(h1_conn, a_slow_head)
 {
     struct rig *r = rig_new();
@@ -298,6 +306,7 @@ Test(h1_conn, a_slow_head)
 
 /* ---- the end at any time ---- */
 
+/* Sentence 288. */
 Test(h1_conn, the_owner_closes)
 {
     static const char *const texts[] = {

@@ -28,6 +28,7 @@ static void expect_content(const char *request, const char *content, int line)
 }
 #define EXPECT_CONTENT(request, content) expect_content(request, content, __LINE__)
 
+/* Sentence 286. */
 Test(h1_request_body, lengths)
 {
     EXPECT_CONTENT(POST("/1?a", "3") "abc", "abc");
@@ -36,6 +37,7 @@ Test(h1_request_body, lengths)
     EXPECT_CONTENT(POST("/1?ac", "28") GET("/3"), GET("/3")); /* it looks like a request */
 }
 
+/* Sentences 270, 294, 296 - 299, 302, 304. */
 Test(h1_request_body, chunks)
 {
     EXPECT_CONTENT(CHUNKS("/1?a") "3\r\nabc\r\n0\r\n\r\n", "abc");
@@ -54,6 +56,23 @@ Test(h1_request_body, chunks)
     EXPECT_CONTENT(CHUNKS("/1?a") "3\r\nabc\r\n0\r\nX: y\r\nContent-Length: 5\r\n\r\n", "abc");
     EXPECT_CONTENT(CHUNKS("/1?a") "0\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n", "");
     EXPECT_CONTENT(CHUNKS("/1?a") "0\r\n\r\n", "");
+}
+
+/* Whether there is a body does not depend on the method. Sentence 269. */
+Test(h1_request_body, bodies_of_any_method)
+{
+    EXPECT_CONTENT("GET /1?a HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc", "abc");
+    EXPECT_CONTENT("X /1?a HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc", "abc");
+    EXPECT_CONTENT("DELETE /1?a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
+                   "3\r\nabc\r\n0\r\n\r\n",
+                   "abc");
+}
+
+/* As HTTP/1.0 agents send it behind a POST. Sentence 206. */
+Test(h1_request_body, an_empty_line_behind_a_body)
+{
+    EXPECT_CONTENT(POST("/1?a", "3") "abc\r\n", "abc");
+    EXPECT_CONTENT(CHUNKS("/1?a") "3\r\nabc\r\n0\r\n\r\n\r\n", "abc");
 }
 
 /* ---- bad framing ---- */
@@ -113,7 +132,8 @@ static const struct {
     {"0\r\n\rX", NJ_C_h1_field_name}, /* when its line ends */
 };
 
-/* Before the response, the request gets 400; on_close precedes. */
+/* Before the response, the request gets 400; on_close precedes. Sentences 295 - 297, 300, 303, 342.
+ */
 Test(h1_request_body, bad_chunks)
 {
     for (size_t i = 0; i < NJ_ARRAY_LEN(bad); i++) {
@@ -157,6 +177,7 @@ Test(h1_request_body, bad_chunks_after_the_response)
     rig_free(r);
 }
 
+/* Sentence 301. */
 Test(h1_request_body, extensions_are_bounded)
 {
     char text[4000];
@@ -174,6 +195,7 @@ Test(h1_request_body, extensions_are_bounded)
     }
 }
 
+/* Sentences 265, 303. */
 Test(h1_request_body, trailers_are_bounded)
 {
     const struct nj_h1_limits limits = {.header_bytes_max = 300, .header_fields_max = 3};
@@ -197,6 +219,7 @@ Test(h1_request_body, trailers_are_bounded)
 
 /* ---- the window ---- */
 
+/* Sentence 339. */
 Test(h1_request_body, the_window)
 {
     struct rig *r = rig_new();
@@ -218,6 +241,7 @@ Test(h1_request_body, the_window)
     rig_free(r);
 }
 
+/* Sentence 339. */
 Test(h1_request_body, the_window_of_chunks)
 {
     struct rig *r = rig_new();
@@ -238,7 +262,7 @@ Test(h1_request_body, the_window_of_chunks)
     rig_free(r);
 }
 
-/* Without on_data bodies are discarded. */
+/* Without on_data bodies are discarded. Sentence 335. */
 Test(h1_request_body, unread_bodies)
 {
     struct rig *r = rig_new_with(&rig_plain_events, &rig_limits);
@@ -258,6 +282,7 @@ Test(h1_request_body, unread_bodies)
 #define EXPECTS(t)                                                                                 \
     "POST " t " HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n"
 
+/* Sentences 279, 291, 311, 318, 323. */
 Test(h1_request_body, continues)
 {
     struct rig *r = rig_new();
@@ -272,7 +297,8 @@ Test(h1_request_body, continues)
     rig_free(r);
 }
 
-/* No effect: nothing is expected, bytes have come, the version is 1.0, the response was given. */
+/* No effect: nothing is expected, bytes have come, the version is 1.0, the response was given.
+ * Sentences 216, 319 - 321, 325. */
 Test(h1_request_body, no_continue)
 {
     struct rig *r = rig_new();
@@ -302,6 +328,7 @@ Test(h1_request_body, no_continue)
 
 /* ---- responses before the end of the request ---- */
 
+/* Sentences 319, 324, 335, 341. */
 Test(h1_request_body, early_responses)
 {
     struct rig *r = rig_new(); /* few bytes are to come: they are discarded */
@@ -338,7 +365,7 @@ Test(h1_request_body, early_responses)
     rig_free(r);
 }
 
-/* The rest of the request is read while the response is not complete. */
+/* The rest of the request is read while the response is not complete. Sentence 324. */
 Test(h1_request_body, both_at_the_same_time)
 {
     struct rig *r = rig_new();

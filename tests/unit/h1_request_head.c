@@ -18,6 +18,7 @@ static void expect_request(const char *head, const char *text, int line)
 }
 #define EXPECT_REQUEST(head, text) expect_request(head, text, __LINE__)
 
+/* Sentences 201, 229, 231, 232, 235, 238 - 240, 242, 249, 287. */
 Test(h1_request_head, forms_of_the_target)
 {
     EXPECT_REQUEST(GET HOST "\r\n", "GET http://h.example / ends 0|host=h.example");
@@ -46,6 +47,7 @@ Test(h1_request_head, forms_of_the_target)
                    "CONNECT ://[2001:db8::1]:443  ends 0|content-length=3");
 }
 
+/* Sentences 205, 214, 222, 242. */
 Test(h1_request_head, methods_and_versions)
 {
     EXPECT_REQUEST("!#$%&'*+-.^_`|~aZ09 / HTTP/1.1\r\n" HOST "\r\n",
@@ -61,6 +63,18 @@ Test(h1_request_head, methods_and_versions)
     EXPECT_REQUEST("\r\nGET / HTTP/1.0\r\n\r\n", "GET http:// / ends 0"); /* RFC 9112 2.2 */
 }
 
+/* Sentence 223. */
+Test(h1_request_head, methods_have_their_case)
+{
+    EXPECT_REQUEST("get / HTTP/1.1\r\n" HOST "\r\n",
+                   "get http://h.example / ends 0|host=h.example");
+    EXPECT_REQUEST("Options http://a.example HTTP/1.1\r\n" HOST "\r\n",
+                   "Options http://a.example / ends 0");
+    EXPECT_REQUEST("connect http://a.example/b HTTP/1.1\r\n" HOST "\r\n",
+                   "connect http://a.example /b ends 0");
+}
+
+/* Sentences 201, 253, 256, 257, 260, 264, 266, 309, 329. */
 Test(h1_request_head, fields)
 {
     EXPECT_REQUEST(GET HOST "X-A:b\r\nX_C:\t d  e \t\r\nEMPTY:\r\nBLANK: \t\r\nO: \x80\xff\r\n\r\n",
@@ -75,10 +89,15 @@ Test(h1_request_head, fields)
     EXPECT_REQUEST(GET HOST "Connection: close, X\r\nKeep-Alive: 5\r\nProxy-Connection: x\r\n"
                             "Upgrade: h2c\r\nTE: gzip\r\nX: y\r\n\r\n",
                    "GET http://h.example / ends 0|host=h.example|x=y");
+    EXPECT_REQUEST("GET / HTTP/1.0\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n",
+                   "GET http:// / ends 0");
+    EXPECT_REQUEST(GET HOST "A: 1\r\nB: 2\r\na: 3\r\n\r\n",
+                   "GET http://h.example / ends 0|host=h.example|a=1|b=2|a=3");
     EXPECT_REQUEST(GET HOST "TE: Trailers\r\n\r\n",
                    "GET http://h.example / ends 0|host=h.example|te=Trailers");
 }
 
+/* Sentences 271, 284, 317, 320, 321. */
 Test(h1_request_head, bodies_and_expectations)
 {
     EXPECT_REQUEST("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 17\r\n\r\n",
@@ -100,6 +119,7 @@ Test(h1_request_head, bodies_and_expectations)
                    "GET http://h / ends 0|host=h|expect=");
 }
 
+/* Sentences 245, 247. */
 Test(h1_request_head, hosts)
 {
     static const char *const valid[] = {"a",
@@ -144,6 +164,7 @@ static void on_request_ids(void *user, struct nj_h1 *h, const struct nj_request_
     rig_on_request(user, h, req);
 }
 
+/* Sentence 256. */
 Test(h1_request_head, fields_by_number)
 {
     struct nj_h1_events events = rig_events;
@@ -156,6 +177,7 @@ Test(h1_request_head, fields_by_number)
     rig_free(r);
 }
 
+/* Sentence 241. */
 Test(h1_request_head, the_scheme_is_that_of_the_connection)
 {
     struct rig *r = rig_new();
@@ -205,6 +227,7 @@ static const struct {
     {"G(T / HTTP/1.1\r\n", 400, NJ_C_h1_request_line},
     {"G\x80T / HTTP/1.1\r\n", 400, NJ_C_h1_request_line},
     {"/ HTTP/1.1\r\n", 400, NJ_C_h1_request_line},
+    {"HTTP/1.1 200 OK\r\n", 400, NJ_C_h1_request_line},
     {"\r\n\r\n", 400, NJ_C_h1_request_line},
     {"GET / http/1.1\r\n", 400, NJ_C_h1_request_line},
     {"GET / HTTP/1.10\r\n", 400, NJ_C_h1_request_line},
@@ -227,6 +250,8 @@ static const struct {
     {"GET /a-long-target-with\x0b HTTP/1.1\r\n", 400, NJ_C_h1_target},
     {"GET * HTTP/1.1\r\n", 400, NJ_C_h1_target},
     {"OPTIONS ** HTTP/1.1\r\n", 400, NJ_C_h1_target},
+    {"options * HTTP/1.1\r\n", 400, NJ_C_h1_target},
+    {"connect a:80 HTTP/1.1\r\n", 400, NJ_C_h1_target},
     {"GET ftp://a/ HTTP/1.1\r\n", 400, NJ_C_h1_target},
     {"GET http:/a HTTP/1.1\r\n", 400, NJ_C_h1_target},
     {"GET http:// HTTP/1.1\r\n", 400, NJ_C_h1_target},
@@ -311,6 +336,8 @@ static const struct {
     {GET HOST "Expect: 100-continue\r\nExpect: x\r\n\r\n", 417, NJ_C_request_expectation},
 };
 
+/* Sentences 203 - 205, 207, 208, 210 - 213, 217, 218, 222, 223, 226 - 228, 230, 234, 236, 238, 239,
+ * 243 - 246, 248, 257 - 259, 261, 263, 272, 273, 275 - 278, 283 - 285, 322, 341, 342. */
 Test(h1_request_head, refused)
 {
     for (size_t i = 0; i < NJ_ARRAY_LEN(bad); i++) {
@@ -338,6 +365,7 @@ Test(h1_request_head, refused)
     }
 }
 
+/* Sentences 227, 263. */
 Test(h1_request_head, nul_is_refused_everywhere)
 {
     static const char head[] = "GET /abc HTTP/1.1\r\nHost: h\r\nX-Some: a value\r\n\r\n";
@@ -355,7 +383,7 @@ Test(h1_request_head, nul_is_refused_everywhere)
     }
 }
 
-/* Without on_refused the engine responds. */
+/* Without on_refused the engine responds. Sentences 208, 243, 310. */
 Test(h1_request_head, refused_by_the_engine)
 {
     struct rig *r = rig_new_with(&rig_plain_events, &rig_limits);
@@ -394,6 +422,7 @@ static void expect_limits(const char *head, size_t n, uint16_t status, nj_counte
     expect_limit(head, n, status, why, true);
 }
 
+/* Sentences 219, 265. */
 Test(h1_request_head, limits)
 {
     char head[1000], path[400];

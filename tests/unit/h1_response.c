@@ -25,6 +25,7 @@ static void expect_answer(const char *request, const char *want, bool ends, int 
 }
 #define EXPECT_ANSWER(request, want, ends) expect_answer(request, want, ends, __LINE__)
 
+/* Sentences 215, 289, 306. */
 Test(h1_response, with_a_length)
 {
     EXPECT_ANSWER(GET("/3"), OK LENGTH "3\r\n\r\ndef", false);
@@ -37,6 +38,7 @@ Test(h1_response, with_a_length)
     EXPECT_ANSWER("GET /3?u HTTP/1.0\r\n\r\n", OK LENGTH "3\r\n" CLOSE "\r\ndef", true);
 }
 
+/* Sentences 279, 291, 292, 310, 311. */
 Test(h1_response, without_a_body)
 {
     EXPECT_ANSWER(HEAD("/3"), OK LENGTH "3\r\n\r\n", false);
@@ -49,6 +51,7 @@ Test(h1_response, without_a_body)
     EXPECT_ANSWER("HEAD /3?nu HTTP/1.0\r\n\r\n", OK CLOSE "\r\n", true);
 }
 
+/* Sentences 282, 305, 306, 312. */
 Test(h1_response, chunked)
 {
     EXPECT_ANSWER(GET("/3?un"), OK CHUNKED "\r\n3\r\ndef\r\n0\r\n\r\n", false);
@@ -62,6 +65,7 @@ Test(h1_response, chunked)
                   OK CHUNKED CLOSE "\r\n3\r\ndef\r\n0\r\n\r\n", true);
 }
 
+/* Sentences 216, 280, 306, 313, 334. */
 Test(h1_response, ended_by_the_connection)
 {
     EXPECT_ANSWER("GET /3?un HTTP/1.0\r\n\r\n", OK CLOSE "\r\ndef", true);
@@ -85,6 +89,7 @@ static void expect_failure(const char *request, const char *want, bool must_rese
 #define EXPECT_FAILURE(request, want, must_reset)                                                  \
     expect_failure(request, want, must_reset, __LINE__)
 
+/* Sentences 290, 315. */
 Test(h1_response, shorter_than_its_length)
 {
     EXPECT_FAILURE(GET("/3?s"), OK LENGTH "8\r\n" CLOSE "\r\ndef", false);
@@ -93,6 +98,7 @@ Test(h1_response, shorter_than_its_length)
     EXPECT_FAILURE(GET("/3?ues"), OK LENGTH "8\r\n\r\ndef", false);
 }
 
+/* Sentence 290. */
 Test(h1_response, longer_than_its_length)
 {
     EXPECT_ANSWER(GET("/8?o"), OK LENGTH "3\r\n" CLOSE "\r\nijk", true);
@@ -101,6 +107,7 @@ Test(h1_response, longer_than_its_length)
     EXPECT_ANSWER(GET("/8?ueo"), OK LENGTH "3\r\n\r\nijk", true);
 }
 
+/* Sentences 315, 316. */
 Test(h1_response, failing_bodies)
 {
     EXPECT_FAILURE(GET("/8?f"), OK LENGTH "8\r\n\r\nijkl", false);
@@ -110,6 +117,7 @@ Test(h1_response, failing_bodies)
     EXPECT_FAILURE(GET("/0?fu"), OK LENGTH "0\r\n\r\n", false);
 }
 
+/* Sentences 315, 316. */
 Test(h1_response, resets)
 {
     EXPECT_FAILURE(GET("/8?r"), "", false);
@@ -119,7 +127,8 @@ Test(h1_response, resets)
     EXPECT_ANSWER(GET("/8?R4"), "HTTP/1.1 304 Not Modified\r\n" OWN LENGTH "8\r\n\r\n", true);
 }
 
-/* What the sink does not take at the reset is discarded, and then a FIN would be wrong. */
+/* What the sink does not take at the reset is discarded, and then a FIN would be wrong. Sentence
+ * 316. */
 Test(h1_response, reset_while_the_sink_is_full)
 {
     struct rig *r = rig_new();
@@ -166,6 +175,7 @@ static void on_request_fields(void *user, struct nj_h1 *h, const struct nj_reque
     (void)nj_h1_respond(h, status, fields, NJ_ARRAY_LEN(fields), 0, NULL);
 }
 
+/* Sentences 254, 255, 293. */
 Test(h1_response, names_and_status_lines)
 {
     struct nj_h1_events events = rig_events;
@@ -186,7 +196,8 @@ Test(h1_response, names_and_status_lines)
     rig_free(r);
 }
 
-/* A cached head is the same on all connections; what depends on the request is added to it. */
+/* A cached head is the same on all connections; what depends on the request is added to it.
+ * Sentence 282. */
 Test(h1_response, cached_heads)
 {
     struct rig *r = rig_new();
@@ -317,7 +328,7 @@ Test(h1_response, bodies_that_wait)
     }
 }
 
-/* peek() returns 0 and wakes the body before it returns. */
+/* peek() returns 0 and wakes the body before it returns. Sentence 305. */
 Test(h1_response, bodies_that_wake_in_peek)
 {
     struct rig *r = rig_new();
@@ -330,7 +341,7 @@ Test(h1_response, bodies_that_wake_in_peek)
     rig_free(r);
 }
 
-/* The end of the body becomes known after its last byte. */
+/* The end of the body becomes known after its last byte. Sentences 312, 313. */
 Test(h1_response, late_ends)
 {
     static const char *const requests[] = {GET("/3?unh"), GET("/3?uh"),
@@ -352,6 +363,7 @@ Test(h1_response, late_ends)
     }
 }
 
+/* Sentence 306. */
 Test(h1_response, late_trailers)
 {
     struct rig *r = rig_new();
@@ -366,7 +378,7 @@ Test(h1_response, late_trailers)
     rig_free(r);
 }
 
-/* The responses of pipelined requests need one call of the sink. */
+/* The responses of pipelined requests need one call of the sink. Sentence 336. */
 Test(h1_response, small_bodies_are_collected)
 {
     struct rig *r = rig_new();

@@ -137,6 +137,7 @@ static bool check(const char *text, size_t n, const struct result *want, enum mo
     return ok;
 }
 
+/* Sentence 202. */
 Test(h1_splits, each_position)
 {
     for (size_t i = 0; i < NJ_ARRAY_LEN(corpus); i++) {
@@ -245,6 +246,7 @@ static size_t mutate(struct nj_prng *g, char *text, size_t n)
     return n;
 }
 
+/* Sentence 202. */
 Test(h1_splits, random)
 {
     static char text[20000];

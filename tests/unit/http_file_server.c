@@ -4,6 +4,7 @@
 
 #include "telem/counters.h"
 
+/* Sentence 326. */
 Test(http_file_server, get)
 {
     struct bench *b = begin();
@@ -54,6 +55,7 @@ Test(http_file_server, head_empty_and_prompt)
     end(b);
 }
 
+/* Sentences 223, 225. */
 Test(http_file_server, statuses)
 {
     static const struct {
@@ -602,6 +604,7 @@ Test(http_file_server, table_is_bounded)
     end(b);
 }
 
+/* Sentences 252, 326. */
 Test(http_file_server, options_have_a_date)
 {
     struct bench *b = begin();

@@ -379,6 +379,7 @@ Test(http_origin, long_name_has_no_siblings)
     end(b);
 }
 
+/* Sentences 252, 291. */
 Test(http_origin, options)
 {
     static const char *const paths[] = {"*", "/", "/x", "/none", "/.git", "/dir"};

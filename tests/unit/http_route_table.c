@@ -27,6 +27,7 @@ static const struct nj_route some[] = {
     ROUTE("GET", "/ab%20c"), ROUTE("GET", "/"),   ROUTE("POST", "/p"),
 };
 
+/* Sentences 223, 225. */
 Test(http_route_table, who_answers)
 {
     static const struct {
@@ -167,7 +168,7 @@ Test(http_route_table, refused)
     cr_expect_null(nj_routes_new(any, 2, why, sizeof why));
 }
 
-/* A request without a path matches no route, whatever its method. */
+/* A request without a path matches no route, whatever its method. Sentence 251. */
 Test(http_route_table, no_path)
 {
     static const struct nj_route all[] = {ROUTE(NULL, "/*"), ROUTE("CONNECT", "/"),

@@ -17,7 +17,8 @@ static bool is_name(const char *name, size_t n)
     return n > 0 && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~") == n;
 }
 
-/* Connection-specific fields, RFC 9113 8.2.2. */
+/* Connection-specific fields, RFC 9113 8.2.2, RFC 9110 7.6.1. Transfer-Encoding would contradict
+ * the framing (RFC 9112 6.1). */
 static bool is_connection_specific(const char *name)
 {
     static const char *const names[] = {"connection",        "keep-alive", "proxy-connection",
@@ -47,6 +48,7 @@ static struct nj_block *make_room(struct nj__resp_fields *f, struct nj_block_poo
     return grown;
 }
 
+/* A value with CR LF would end the line (RFC 9112 5.2, 11.1). */
 int nj__resp_fields_add(struct nj__resp_fields *f, struct nj_block_pool *b, const char *name,
                         const char *value)
 {
