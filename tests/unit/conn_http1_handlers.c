@@ -63,7 +63,7 @@ static void fails_first(struct nj_request *req, struct nj_response *resp, void *
 }
 
 /* A length is promised, and the body is shorter. */
-static void is_short(struct nj_request *req, struct nj_response *resp, void *arg)
+static void ends_early(struct nj_request *req, struct nj_response *resp, void *arg)
 {
     nj_response_header(resp, "content-length", "1000");
     nj_response_write(resp, "hello", 5);
@@ -106,7 +106,7 @@ static const struct nj_route routes[] = {
     {.path = "/streams", .type = NJ_BLOCKING, .handle = streams},
     {.path = "/breaks", .type = NJ_BLOCKING, .handle = streams, .arg = (void *)1},
     {.path = "/fails", .type = NJ_BLOCKING, .handle = fails_first},
-    {.path = "/short", .type = NJ_BLOCKING, .handle = is_short},
+    {.path = "/short", .type = NJ_BLOCKING, .handle = ends_early},
     {.path = "/keeps", .type = NJ_NON_BLOCKING, .handle = keeps},
     {.path = "/echoes", .type = NJ_NON_BLOCKING, .handle = keeps, .arg = (void *)1},
     {.path = "/worker", .type = NJ_OS_BLOCKING, .handle = reads},
