@@ -61,7 +61,7 @@ Test(conn_http1_drain, new_connections)
     }
 }
 
-/* The head of its response is not sent yet, and says so. */
+/* The head of its response is not sent yet, and says so. Sentence 345. */
 Test(conn_http1_drain, open_requests_are_the_last)
 {
     for (int yields = 0; yields < 2; yields++) {
@@ -170,7 +170,7 @@ static const struct nj_route routes[] = {
     {.path = "/worker", .type = NJ_OS_BLOCKING, .handle = reads},
 };
 
-/* An upload goes on. */
+/* An upload goes on. Sentence 345. */
 Test(conn_http1_drain, bodies_of_requests)
 {
     for (int i = 0; i < 4; i++) {

@@ -201,6 +201,7 @@ Test(conn_http1_tls, the_preface_byte_by_byte)
 
 /* ---- requests and responses ---- */
 
+/* Sentence 346. */
 Test(conn_http1_tls, whole_files)
 {
     struct http1_reply a;
@@ -212,7 +213,7 @@ Test(conn_http1_tls, whole_files)
     cr_expect_eq(count(c, &a), 2);
 }
 
-/* One byte in each record, each record in several segments. */
+/* One byte in each record, each record in several segments. Sentence 346. */
 Test(conn_http1_tls, single_bytes)
 {
     for (const char *at = GET_INDEX; *at; at++)
@@ -222,6 +223,7 @@ Test(conn_http1_tls, single_bytes)
     cr_expect(a.status == 200 && a.n_body == 100 && !a.wrong);
 }
 
+/* Sentences 313, 347. */
 Test(conn_http1_tls, responses_without_a_length)
 {
     struct http1_reply a;
@@ -239,7 +241,7 @@ Test(conn_http1_tls, responses_without_a_length)
 }
 
 /* RFC 9112 9.8: an incomplete close makes a response that ends with the connection incomplete. So
- * there is no close_notify behind one that failed, and no FIN. */
+ * there is no close_notify behind one that failed, and no FIN. Sentence 316. */
 Test(conn_http1_tls, a_response_that_breaks_off)
 {
     ask("GET /breaks HTTP/1.0\r\n\r\n");
@@ -274,6 +276,7 @@ static void expect_redirects(uint32_t n)
     cr_expect_eq(r.at, r.n);
 }
 
+/* Sentence 336. */
 Test(conn_http1_tls, a_hundred_requests_in_order)
 {
     char text[16384];
@@ -290,7 +293,8 @@ Test(conn_http1_tls, a_hundred_requests_in_order)
     cr_expect_eq(rig_count(t->r, NJ_C_responses), 100);
 }
 
-/* Records behind the one that is being read stay in the receive queue, whose window closes. */
+/* Records behind the one that is being read stay in the receive queue, whose window closes.
+ * Sentence 337. */
 Test(conn_http1_tls, records_wait)
 {
     static char text[14000];
@@ -360,17 +364,19 @@ static void leave_behind_requests(bool with_close_notify)
     cr_expect_eq(t->r->s->conns.pool.n_used, 0);
 }
 
+/* Sentences 344, 348. */
 Test(conn_http1_tls, fin_behind_kept_requests)
 {
     leave_behind_requests(false);
 }
 
+/* Sentence 344. */
 Test(conn_http1_tls, close_notify_behind_kept_requests)
 {
     leave_behind_requests(true);
 }
 
-/* In a drain the open request is the last one; what is kept is dropped. */
+/* In a drain the open request is the last one; what is kept is dropped. Sentences 345, 347. */
 Test(conn_http1_tls, drain)
 {
     struct http1_reply a;
@@ -388,6 +394,7 @@ Test(conn_http1_tls, drain)
 
 /* ---- bodies of requests ---- */
 
+/* Sentence 346. */
 Test(conn_http1_tls, bodies)
 {
     static char body[50000];
@@ -432,6 +439,7 @@ Test(conn_http1_tls, a_body_that_nobody_reads_yet)
 
 /* ---- timeouts ---- */
 
+/* Sentence 314. */
 Test(conn_http1_tls, a_slow_head)
 {
     nj_ns begun = t->r->now;
@@ -447,6 +455,7 @@ Test(conn_http1_tls, a_slow_head)
     expect_closed();
 }
 
+/* Sentences 338, 347. */
 Test(conn_http1_tls, idle_connections)
 {
     struct http1_reply a;
