@@ -46,6 +46,7 @@ struct sim_request {
     /* Plan of HTTP/1. */
     bool is_1_0, keeps, says_close; /* HTTP/1.0; if so, keep-alive; Connection: close */
     bool is_chunked, expects;       /* of the upload: its framing; Expect: 100-continue */
+    bool echoes;                    /* the response is the upload */
     char field[96];                 /* a field line with its CRLF, or "" */
     char range[64];                 /* expected Content-Range */
     uint64_t first;                 /* offset of the body in the file */
@@ -93,8 +94,11 @@ struct sim_h1_conn {
     bool may_end;               /* a request was written whose response may be the last */
     bool in_body;               /* the head of a response was read, and not all of its body */
     bool ends, ended;           /* a response says that it is the last one; it is complete */
+    enum { SIM_BY_LENGTH, SIM_CHUNKED, SIM_BY_CLOSE } framing; /* of its body */
+    uint64_t chunk_left;          /* bytes of the chunk that are still to come */
+    bool chunk_ends, in_trailers; /* the line behind a chunk, or a trailer, is next */
     uint32_t n_head, n_out, out_off;
-    char head[2048]; /* of a response */
+    char head[2048]; /* of a response; or a line of chunked coding */
     uint8_t out[16384];
 };
 

@@ -14,7 +14,7 @@
 struct sim_h1_head {
     uint16_t status;
     bool closes, keeps; /* Connection: close; keep-alive */
-    bool has_length, has_date;
+    bool has_length, has_date, is_chunked;
     uint64_t length;
     uint32_t version; /* of the file, by last-modified */
     char range[64];   /* Content-Range */

@@ -8,9 +8,10 @@
 #include "h1.h"
 #include "sim.h"
 
-#define HEAD_MAX    4096u /* of a request */
-#define PAD_MAX     2500u /* of its field that has no meaning */
-#define CHUNK_MAX   3000u /* of an upload */
+#define HEAD_MAX    4096u  /* of a request */
+#define PAD_MAX     2500u  /* of its field that has no meaning */
+#define CHUNK_MAX   3000u  /* of an upload */
+#define EXT_UNTIL   30000u /* chunks behind that have no extensions: a request may have 1 KiB */
 /* The server reads the rest of a body that is not longer, else it ends the connection. */
 #define SKIPPED_MAX 65536u
 
@@ -33,10 +34,11 @@ static bool is_last(const struct sim_request *r)
     return r->says_close || (r->is_1_0 && !r->keeps);
 }
 
-/* The server may answer before it has the body, and not read the rest of it. */
+/* The server may answer before it has the body, and not read the rest of it; or the end of the
+ * connection is that of the response. */
 static bool may_give_up(const struct sim_request *r)
 {
-    return r->is_chunked || r->expects || r->upload > SKIPPED_MAX;
+    return r->is_chunked || r->expects || r->upload > SKIPPED_MAX || (r->echoes && r->is_1_0);
 }
 
 /* The request that is answered next, or NULL. */
@@ -113,6 +115,11 @@ static void put_head(struct sim_conn *c, const struct sim_request *r)
     put_text(h, "\r\n");
 }
 
+static uint8_t upload_byte(const struct sim_request *r, uint64_t at)
+{
+    return (uint8_t)(at * 131 ^ at >> 9 ^ r->file.id);
+}
+
 /* Writes a piece of the body of h->upload, and at last its end. */
 static void put_body(struct sim_conn *c)
 {
@@ -124,12 +131,12 @@ static void put_body(struct sim_conn *c)
 
     n = n < left ? n : (uint32_t)left;
     if (r->is_chunked && n > 0) {
-        snprintf(line, sizeof line, one_in(h, 2) ? "%x\r\n" : "00%X;a=\"b;\\\"\" ; c\r\n", n);
+        bool has_ext = r->uploaded < EXT_UNTIL && one_in(h, 2);
+        snprintf(line, sizeof line, has_ext ? "00%X;a=\"b;\\\"\" ; c\r\n" : "%x\r\n", n);
         put_text(h, line);
     }
-    memset(h->out + h->n_out, 'u', n);
-    h->n_out += n;
-    r->uploaded += n;
+    for (uint32_t i = 0; i < n; i++)
+        h->out[h->n_out++] = upload_byte(r, r->uploaded++);
     if (r->is_chunked && n > 0)
         put_text(h, "\r\n");
     if (r->uploaded < r->upload)
@@ -157,11 +164,17 @@ static void ask(struct sim_conn *c)
     c->h1.may_end |= is_last(r) || may_give_up(r);
 }
 
+/* Behind a response that is the last the server reads only an upload that it sends back. */
+static bool may_write(const struct sim_conn *c)
+{
+    return !c->h1.ends || (!c->h1.ended && c->req[c->n_done].echoes);
+}
+
 static void fill(struct sim_conn *c)
 {
     struct sim_h1_conn *h = &c->h1;
 
-    while (!h->ends && h->n_out + HEAD_MAX <= sizeof h->out) {
+    while (may_write(c) && h->n_out + HEAD_MAX <= sizeof h->out) {
         if (h->upload && !h->awaits_continue)
             put_body(c);
         else if (!h->upload && may_ask(c))
@@ -180,7 +193,7 @@ static size_t output(struct sim_conn *c, const uint8_t **data)
         fill(c);
     }
     uint32_t n = h->n_out - h->out_off;
-    if (n == 0 || h->ends) /* the server will not read the rest */
+    if (n == 0 || !may_write(c))
         return 0;
     if (one_in(h, 4))
         n = 1 + nj_prng_below(&h->prng, n);
@@ -219,6 +232,16 @@ static void check_connection(struct sim_conn *c, const struct sim_request *r,
         wrong(c, r, "Connection: keep-alive for HTTP/1.1");
 }
 
+/* Only handlers write responses whose length is not known when they begin (RFC 9112 6.3). */
+static bool is_length_right(const struct sim_request *r, const struct sim_h1_head *head)
+{
+    if (r->status == 304)
+        return !head->has_length && !head->is_chunked;
+    if (head->has_length || !r->echoes)
+        return head->has_length && !head->is_chunked && head->length == r->length;
+    return r->is_1_0 ? !head->is_chunked && head->closes : head->is_chunked;
+}
+
 static void check_head(struct sim_conn *c, struct sim_request *r, const struct sim_h1_head *head)
 {
     r->got_status = head->status;
@@ -230,7 +253,7 @@ static void check_head(struct sim_conn *c, struct sim_request *r, const struct s
         r->length = r->body_bytes = nj_sim_version_size(&r->file, r->version);
     if (head->status != r->status)
         wrong(c, r, "status");
-    else if (r->status == 304 ? head->has_length : !head->has_length || head->length != r->length)
+    else if (!is_length_right(r, head))
         wrong(c, r, "Content-Length");
     else if (strcmp(head->range, r->range) != 0)
         wrong(c, r, "Content-Range");
@@ -238,6 +261,11 @@ static void check_head(struct sim_conn *c, struct sim_request *r, const struct s
         wrong(c, r, "no Date");
     else
         check_connection(c, r, head);
+    c->h1.framing = head->is_chunked   ? SIM_CHUNKED
+                    : head->has_length ? SIM_BY_LENGTH
+                                       : SIM_BY_CLOSE;
+    if (r->status == 304)
+        c->h1.framing = SIM_BY_LENGTH;
 }
 
 /* The server did not wait longer for the rest of a head. */
@@ -284,7 +312,7 @@ static void begin_response(struct sim_conn *c, struct sim_request *r)
     if (r == h->upload)
         h->awaits_continue = false;
     h->in_body = true;
-    if (r->body_bytes == 0)
+    if (r->body_bytes == 0 && h->framing == SIM_BY_LENGTH)
         end_response(c, r);
 }
 
@@ -307,22 +335,89 @@ static size_t take_head(struct sim_conn *c, struct sim_request *r, const uint8_t
     return n;
 }
 
+static bool is_same(const struct sim_request *r, const uint8_t *data, size_t n)
+{
+    if (r->text)
+        return memcmp(r->text + r->got, data, n) == 0;
+    if (!r->echoes)
+        return nj_sim_file_check(r->file.id, r->version, r->first + r->got, data, n) == n;
+    for (size_t i = 0; i < n; i++)
+        if (data[i] != upload_byte(r, r->got + i))
+            return false;
+    return true;
+}
+
+static size_t take_bytes(struct sim_conn *c, struct sim_request *r, const uint8_t *data, size_t n)
+{
+    if (n > r->body_bytes - r->got)
+        wrong(c, r, "body too long");
+    else if (!is_same(r, data, n))
+        wrong(c, r, "bytes of the body");
+    r->got += n;
+    return n;
+}
+
+/* A line of chunked coding (RFC 9112 7.1), without its CRLF. This server has no extensions. */
+static void take_line(struct sim_conn *c, struct sim_request *r, const char *line)
+{
+    struct sim_h1_conn *h = &c->h1;
+    char *end;
+
+    if (h->chunk_ends) {
+        h->chunk_ends = false;
+        if (line[0] != '\0')
+            wrong(c, r, "no CRLF behind a chunk");
+    } else if (!h->in_trailers) {
+        h->chunk_left = strtoull(line, &end, 16);
+        if (end == line || *end != '\0')
+            wrong(c, r, "the size of a chunk");
+        h->chunk_ends = h->chunk_left > 0;
+        h->in_trailers = h->chunk_left == 0;
+    } else if (line[0] != '\0') {
+        if (strcmp(line, "X-Sum: 1") != 0)
+            wrong(c, r, "a trailer");
+    } else if (r->got != r->body_bytes) {
+        wrong(c, r, "the last chunk before the end of the body");
+    } else {
+        h->in_trailers = false;
+        end_response(c, r);
+    }
+}
+
+static size_t take_chunked(struct sim_conn *c, struct sim_request *r, const uint8_t *data, size_t n)
+{
+    struct sim_h1_conn *h = &c->h1;
+
+    if (h->chunk_left > 0) {
+        n = n < h->chunk_left ? n : (size_t)h->chunk_left;
+        h->chunk_left -= n;
+        return take_bytes(c, r, data, n);
+    }
+    h->head[h->n_head++] = (char)data[0];
+    if (h->n_head >= 2 && memcmp(h->head + h->n_head - 2, "\r\n", 2) == 0) {
+        h->head[h->n_head - 2] = '\0';
+        h->n_head = 0;
+        take_line(c, r, h->head);
+    } else if (h->n_head == sizeof h->head) {
+        wrong(c, r, "a line that is too long");
+    }
+    return 1;
+}
+
 static size_t take_body(struct sim_conn *c, struct sim_request *r, const uint8_t *data, size_t n)
 {
     uint64_t left = r->body_bytes - r->got;
 
-    n = n < left ? n : (size_t)left;
-    bool same = r->text
-                    ? memcmp(r->text + r->got, data, n) == 0
-                    : nj_sim_file_check(r->file.id, r->version, r->first + r->got, data, n) == n;
-    if (!same)
-        wrong(c, r, "bytes of the body");
-    r->got += n;
+    if (c->h1.framing == SIM_CHUNKED)
+        return take_chunked(c, r, data, n);
+    if (c->h1.framing == SIM_BY_LENGTH)
+        n = n < left ? n : (size_t)left;
+    take_bytes(c, r, data, n);
     if (r->got > r->reset_after) {
         r->was_reset = true;
         c->abort_after = 0;
     }
-    if (r->got == r->body_bytes)
+    if (r->got == r->body_bytes && c->h1.framing == SIM_BY_LENGTH)
         end_response(c, r);
     return n;
 }
@@ -361,12 +456,20 @@ static void bye(struct sim_conn *c)
     c->said_bye = true;
 }
 
+/* Is the response complete, as far as the end of the connection shows it? */
+static bool is_whole(const struct sim_conn *c)
+{
+    const struct sim_request *r = &c->req[c->n_done];
+
+    return c->h1.in_body && c->h1.framing == SIM_BY_CLOSE && r->got == r->body_bytes;
+}
+
 /* After its FIN the server discards input for 2 s, then it resets the connection. What the client
  * has not read by then is lost; it reads at once unless it pauses. */
 bool nj_sim_h1_may_die(const struct sim_conn *c)
 {
     const struct sim_request *r = c->n_done < c->n_begun ? &c->req[c->n_done] : NULL;
-    bool may_end = c->h1.may_end && (c->h1.ended || c->stall_for > 0);
+    bool may_end = c->h1.may_end && (c->h1.ended || c->stall_for > 0 || is_whole(c));
 
     return may_end || c->sim->draining || (r && may_have_broken(c, r));
 }
@@ -376,7 +479,7 @@ static void check_end(struct sim_conn *c)
     const struct sim_h1_conn *h = &c->h1;
     const struct sim_request *r = current(c);
 
-    if (h->ended || c->n_done == c->n_requests || (r && may_have_broken(c, r)))
+    if (is_whole(c) || h->ended || c->n_done == c->n_requests || (r && may_have_broken(c, r)))
         return;
     if (h->in_body || h->n_head > 0)
         wrong(c, r, "incomplete");

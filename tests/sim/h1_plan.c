@@ -72,13 +72,30 @@ static void plan_condition(struct sim_request *r, struct nj_prng *p)
     }
 }
 
-static void plan_request(struct sim_request *r, struct nj_prng *p)
+/* Two of three uploads are sent back, the others are refused. */
+static void plan_echo(struct sim_request *r, struct nj_prng *p)
+{
+    uint32_t dice = nj_prng_below(p, 3);
+
+    if (dice == 0)
+        return;
+    r->echoes = true;
+    r->may_be_busy = false;
+    r->status = 200;
+    r->text = NULL;
+    r->length = r->body_bytes = r->upload;
+    snprintf(r->path, sizeof r->path, dice == 1 ? "/echo" : "/echo-trailer");
+}
+
+static void plan_request(struct sim_request *r, struct nj_prng *p, bool has_routes)
 {
     bool is_constant = r->status == 200 && !r->breaks && !r->may_break;
 
     r->is_1_0 = nj_prng_below(p, 8) == 0;
     r->keeps = nj_prng_below(p, 8) > 0;
     if (strcmp(r->method, "POST") == 0) {
+        if (has_routes)
+            plan_echo(r, p);
         r->is_chunked = !r->is_1_0 && nj_prng_below(p, 2);
         r->expects = !r->is_1_0 && nj_prng_below(p, 4) == 0;
     }
@@ -99,7 +116,7 @@ void nj_sim_h1_plan(struct sim_conn *c)
 
     nj_prng_init(p, c->sim->seed ^ (0x4771 + (uint64_t)c->index));
     for (uint32_t i = 0; i < c->n_requests; i++)
-        plan_request(&c->req[i], p);
+        plan_request(&c->req[i], p, c->sim->mix.http1);
     if (nj_prng_below(p, 3) == 0) /* requests behind it are not answered */
         c->req[nj_prng_below(p, c->n_requests)].says_close = true;
     c->h1.alpn = nj_prng_below(p, 4) > 0;

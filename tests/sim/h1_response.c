@@ -52,6 +52,14 @@ static const char *take_connection(const char *value, size_t n, struct sim_h1_he
     return out->closes || out->keeps ? NULL : "Connection";
 }
 
+static const char *take_coding(const char *value, size_t n, struct sim_h1_head *out)
+{
+    if (out->is_chunked || !is_value(value, n, "chunked"))
+        return "Transfer-Encoding";
+    out->is_chunked = true;
+    return NULL;
+}
+
 static const char *take_field(const char *line, size_t n_line, struct sim_h1_head *out)
 {
     const char *colon = memchr(line, ':', n_line);
@@ -70,7 +78,7 @@ static const char *take_field(const char *line, size_t n_line, struct sim_h1_hea
     if (is_name(line, n_name, "Connection"))
         return take_connection(value, n, out);
     if (is_name(line, n_name, "Transfer-Encoding"))
-        return "a transfer coding, and the length is known";
+        return take_coding(value, n, out);
     if (is_name(line, n_name, "Last-Modified"))
         out->version = nj_sim_version_of(value, n);
     if (is_name(line, n_name, "Content-Range") && n < sizeof out->range)

@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/compiler.h"
+#include "routes.h"
 #include "sim.h"
 #include "store/file_reader.h"
 #include "tcp/mbuf_priv.h"
@@ -132,6 +133,8 @@ static void lane_init(struct sim *sim, uint32_t i, struct rte_mempool *tx_pool)
         .conns.wall_s_at_zero = 1700000000,
         .conns.shape = sim->limits.shared,
         .conns.policy = nj_sim_limits_policy(sim),
+        .conns.routes = sim->server.routes,
+        .conns.fibers_max = 64,
     };
     if (sim->mix.tls.on) {
         c.conns.tls = nj_sim_tls_context(sim->tls);
@@ -150,6 +153,7 @@ void nj_sim_server_init(struct sim *sim, const struct sim_pools *pools)
 {
     nj_prng_init(&sim->server.prng, sim->seed ^ 0x5e44e4);
     sim->server.rx_pool = pools->server_rx;
+    sim->server.routes = sim->mix.http1 ? nj_sim_routes_new() : NULL;
     struct nj_file_reader_config c = {.store = sim->store,
                                       .no_direct = true,
                                       .n_shards = SIM_SHARDS,
@@ -183,6 +187,7 @@ void nj_sim_server_fini(struct sim *sim)
     }
     log_files(sim);
     nj_file_reader_free(sim->server.reader);
+    nj_routes_free(sim->server.routes);
 }
 
 void nj_sim_server_receive(struct sim *sim, const struct sim_frame *f)

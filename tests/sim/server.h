@@ -35,6 +35,7 @@ struct sim_server {
     struct nj_prng prng;
     struct rte_mempool *rx_pool;
     struct nj_file_reader *reader;
+    struct nj_routes *routes; /* or NULL */
     struct sim_lane lane[SIM_SHARDS];
 };
 

@@ -9,6 +9,7 @@
  *   client.c  TCP and ARP of clients  store.c   files of the server
  *   conn.c    one client connection   disk.c    the disk of the files
  *   h2_client.c  its HTTP/2           h1.h      its HTTP/1
+ *   routes.c  handlers
  *   pace.c    rate limits             workers.c workers that open files, or shake hands
  *   tls.c     contexts of TLS         tls_client.c  TLS of a client
  *   resent.c  bytes that are sent again
