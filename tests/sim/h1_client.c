@@ -471,7 +471,7 @@ bool nj_sim_h1_may_die(const struct sim_conn *c)
     const struct sim_request *r = c->n_done < c->n_begun ? &c->req[c->n_done] : NULL;
     bool may_end = c->h1.may_end && (c->h1.ended || c->stall_for > 0 || is_whole(c));
 
-    return may_end || c->sim->draining || (r && may_have_broken(c, r));
+    return may_end || (r && may_have_broken(c, r));
 }
 
 static void check_end(struct sim_conn *c)
