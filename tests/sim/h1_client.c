@@ -216,12 +216,20 @@ static void expect_busy(struct sim_request *r)
     r->status = 503;
 }
 
+/* A server that drains answers no request that follows another one. */
+static bool is_too_late(const struct sim_conn *c, const struct sim_request *r)
+{
+    return c->n_done > 0 && c->sim->draining && r->asked_at > c->sim->drain_began_at + NJ_SEC;
+}
+
 /* Does the response say correctly whether the connection goes on (RFC 9112 9.3)? */
 static void check_connection(struct sim_conn *c, const struct sim_request *r,
                              const struct sim_h1_head *head)
 {
     bool may_close = is_last(r) || may_give_up(r) || c->sim->draining;
 
+    if (is_too_late(c, r))
+        wrong(c, r, "an answer although the server drains");
     if (head->closes && !may_close)
         wrong(c, r, "Connection: close without a reason");
     if (!head->closes && is_last(r))

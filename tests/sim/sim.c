@@ -71,6 +71,7 @@ static void drain(struct sim *sim)
 {
     nj_sim_log(sim, "server drains");
     sim->draining = true;
+    sim->drain_began_at = sim->now;
     for (uint32_t i = 0; i < SIM_SHARDS; i++)
         nj_conns_drain(&sim->server.lane[i].shard->conns, sim->now);
 }

@@ -45,6 +45,7 @@ struct sim {
     nj_ns now;
     bool calm;         /* faults have ended */
     bool draining;     /* the server is shutting down */
+    nj_ns drain_began_at;
     uint64_t progress; /* packets and files that moved: without any the world is stuck */
     struct sim_agenda agenda;
     struct sim_channel link;
