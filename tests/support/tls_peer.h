@@ -24,7 +24,7 @@ struct tls_rig {
     bool slow, full;
     bool clear; /* RIG_PORT serves cleartext */
     uint32_t n_rx_mbufs, n_tx_mbufs;
-    uint32_t conns_max, held_max; /* of the shard; 0: the defaults of the rig */
+    uint32_t conns_max, held_max;   /* of the shard; 0: the defaults of the rig */
     const struct nj_routes *routes; /* of the shard, none OS_BLOCKING; NULL: none */
     uint32_t n_tasks, n_run;
     struct nj_task *task[TLS_TASKS_MAX];

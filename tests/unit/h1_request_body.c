@@ -9,8 +9,8 @@
 #define OK(n)      "HTTP/1.1 200 OK\r\n" OWN "Content-Length: " #n "\r\n"
 #define CLOSE      "Connection: close\r\n"
 #define CONTINUE   "HTTP/1.1 100 Continue\r\n\r\n"
-#define BAD        "HTTP/1.1 400 Bad Request\r\nServer: nightjar\r\nContent-Length: 0\r\n" CLOSE CRLF
-#define CRLF       "\r\n"
+#define EMPTY      "Content-Length: 0\r\n" CLOSE "\r\n"
+#define BAD        "HTTP/1.1 400 Bad Request\r\nServer: nightjar\r\n" EMPTY
 
 /* The request is read completely with this content, and the next one is served, too. */
 static void expect_content(const char *request, const char *content, int line)
