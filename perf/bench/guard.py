@@ -30,7 +30,8 @@ from perf.bench import record
 PROGRAM = record.program("perf/tools/exchange/nj-exchange")
 BASELINE = os.path.join(record.REPO, "perf", "baseline.json")
 PAGE = os.path.join(record.REPO, "docs", "performance.md")
-SHAPES = ("1x1", "16x32", "route", "1000x1", "200KiB", "10MiB", "16x32+tls", "10MiB+tls")
+SHAPES = ("1x1", "16x32", "route", "1000x1", "200KiB", "10MiB", "16x32+tls", "10MiB+tls",
+          "1000x1+http1", "10MiB+http1")
 LIMIT = 0.03
 COUNTED = "nj_exchange_server_step"
 # The same simulated machine everywhere: by default callgrind simulates the host's caches.
@@ -175,7 +176,7 @@ def compare(shape, before, after):
     """(verdict, lines): "grown", "same" or "shrunk", and the lines of the report."""
     was, now = before["instructions"], after["instructions"]
     change = now / was - 1
-    lines = [f"{shape:<10}{was:>14,.1f} -> {now:>14,.1f} instructions per request, {change:+.2%}"]
+    lines = [f"{shape:<13}{was:>14,.1f} -> {now:>14,.1f} instructions per request, {change:+.2%}"]
     for key, what in (("rx_packets", "packets to"), ("tx_packets", "packets from")):
         if abs(after[key] / before[key] - 1) > LIMIT:
             lines.append(f"    {what} the server, per request: {before[key]:.2f} -> "
@@ -198,7 +199,7 @@ def judge(baseline, now_tools, results):
     for shape, after in results.items():
         before = baseline["shapes"].get(shape)
         if not before:
-            print(f"{shape:<10}{'':>17} {after['instructions']:>14,.1f} instructions per request; "
+            print(f"{shape:<13}{'':>17} {after['instructions']:>14,.1f} instructions per request; "
                   "it has no baseline: --renew")
             verdicts["grown"] += 1
             continue
@@ -258,9 +259,9 @@ def profile(shape, found, n):
 
 
 def show_misses(results):
-    print(f"{'per request':<11} {'instructions':>12}  misses:", *(f"{c:>9}" for c in MISSES))
+    print(f"{'per request':<13} {'instructions':>12}  misses:", *(f"{c:>9}" for c in MISSES))
     for shape, found in results.items():
-        print(f"{shape:<11} {found['instructions']:>12,.1f}         ",
+        print(f"{shape:<13} {found['instructions']:>12,.1f}         ",
               *(f"{found['misses'][cache]:>9,.2f}" for cache in MISSES))
 
 

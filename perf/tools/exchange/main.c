@@ -52,6 +52,8 @@ static const struct shape shapes[] = {
     {"10MiB", 1, 1, 10 << 20, 1, .n_requests = 3},
     {"16x32+tls", 16, 32, 128, 4 * 512, .n_requests = 20 * 512, .tls = true},
     {"10MiB+tls", 1, 1, 10 << 20, 1, .n_requests = 3, .tls = true},
+    {"1000x1+http1", 1000, 1, 128, 4 * 1000, .n_requests = 5 * 1000, .http1 = true},
+    {"10MiB+http1", 1, 1, 10 << 20, 1, .n_requests = 3, .http1 = true},
     {"100kx1", 100000, 1, 128, 3 * 100000, .n_requests = 16 * 1000, .in_turn = 16},
 };
 
@@ -247,10 +249,11 @@ static void help(void)
 {
     fputs(USAGE, stdout);
     for (size_t i = 0; i < NJ_ARRAY_LEN(shapes); i++)
-        printf("  %-9s %6u x %-3u %8lu bytes%s\n", shapes[i].name, shapes[i].n_conns,
+        printf("  %-12s %6u x %-3u %8lu bytes%s\n", shapes[i].name, shapes[i].n_conns,
                shapes[i].streams, (unsigned long)shapes[i].file_bytes,
                shapes[i].in_turn           ? ", few requests in flight; only if named"
                : shapes[i].tls             ? ", over TLS 1.3"
+               : shapes[i].http1           ? ", over HTTP/1.1"
                : shapes[i].handler.touches ? ", from a handler"
                                            : "");
 }

@@ -8,6 +8,7 @@
 #include <rte_lcore.h>
 
 #include "base/compiler.h"
+#include "h1.h"
 #include "h2.h"
 #include "tcp/mbuf_priv.h"
 #include "telem/counters.h"
@@ -149,7 +150,7 @@ static bool start_client(struct pair *p)
         .timeout = 10000 * NJ_SEC,
         .weights = 1,
         .weight = {1},
-        .plan = {.framing = &h2_framing,
+        .plan = {.framing = p->shape->http1 ? &h1_framing : &h2_framing,
                  .n_paths = 1,
                  .path = {{.text = FILE_PATH, .n_bytes = sizeof FILE_PATH - 1}},
                  .streams = p->shape->streams,

@@ -21,6 +21,7 @@ struct shape {
     uint32_t in_turn; /* requests in flight, on connections in turn; 0: `streams` on each */
     struct handler_options handler; /* of a route that answers with the bytes of the file */
     bool tls;                       /* the connections are TLS 1.3 */
+    bool http1;                     /* HTTP/1.1; else HTTP/2 */
 };
 
 /* The server's cost of n_requests. */

@@ -78,10 +78,10 @@ static uint32_t n_together(const struct report *r)
 
 static void table_of_costs(const struct report *r)
 {
-    printf("%-9s %10s %10s %10s %14s %10s", "shape", "cycles", "ns per", "at full", "spread of ns",
+    printf("%-13s %10s %10s %10s %14s %10s", "shape", "cycles", "ns per", "at full", "spread of ns",
            "packets");
-    printf(" %8s   by stage, ns:\n%-9s %10s %10s %10s %14s %10s %8s", "", "", "/request", "request",
-           "load /s", "", "in", "out");
+    printf(" %8s   by stage, ns:\n%-13s %10s %10s %10s %14s %10s %8s", "", "", "/request",
+           "request", "load /s", "", "in", "out");
     for (unsigned k = 0; k < NJ_N_STAGES; k++)
         printf(" %8s", nj_stage_name[k]);
     putchar('\n');
@@ -90,7 +90,7 @@ static void table_of_costs(const struct report *r)
         const struct cost *c = s->alone[0];
         struct figure f = cycles_of(c, r->n_rounds);
         double ns = 1e9 / (double)r->hz, n = (double)c->n_requests;
-        printf("%-9s %10.0f %10.0f %10.0f %6.0f..%-6.0f %10.2f %8.2f", s->shape->name, f.median,
+        printf("%-13s %10.0f %10.0f %10.0f %6.0f..%-6.0f %10.2f %8.2f", s->shape->name, f.median,
                f.median * ns, (double)r->hz / f.median, f.least * ns, f.most * ns,
                (double)c->rx_packets / n, (double)c->tx_packets / n);
         for (unsigned k = 0; k < NJ_N_STAGES; k++)
@@ -102,14 +102,14 @@ static void table_of_costs(const struct report *r)
 /* Cost of a request while another CPU is equally busy, relative to the cost alone. */
 static void table_of_threads(const struct report *r)
 {
-    printf("\n%-9s %8s %24s %30s %12s\n", "shape", "thread", "cycles/request alone",
+    printf("\n%-13s %8s %24s %30s %12s\n", "shape", "thread", "cycles/request alone",
            "while the other runs, too", "both/alone");
     for (uint32_t i = 0; i < r->n_shapes; i++)
         for (uint32_t k = 0; k < r->n_threads; k++) {
             const struct report_shape *s = &r->of[i];
             struct figure a = cycles_of(s->alone[k], r->n_rounds);
             struct figure b = cycles_of(s->together[k], n_together(r));
-            printf("%-9s %8u %8.0f %7.0f..%-7.0f %14.0f %7.0f..%-7.0f %12.3f\n", s->shape->name, k,
+            printf("%-13s %8u %8.0f %7.0f..%-7.0f %14.0f %7.0f..%-7.0f %12.3f\n", s->shape->name, k,
                    a.median, a.least, a.most, b.median, b.least, b.most, b.median / a.median);
         }
 }
