@@ -79,6 +79,53 @@ class OverTls(OnPair):
         self.assertEqual((0, 0), (grown["tls_bad_record"], found["in_all"]["broken"]))
 
 
+class OverHttp1(OnPair):
+    """The counts of both ends are equal over HTTP/1.1, too."""
+
+    def test_a_number_of_requests(self):
+        found, grown = self.counted("--http1", "-c", 7, "-n", 701, urls=["/one"])
+        self.agree(found, grown, SIZES["/one"])
+        self.assertEqual("http/1.1", found["protocol"])
+        self.assertEqual(7, grown["conn_h1"])
+
+    def test_pipelined_requests(self):
+        found, grown = self.counted("--http1", "-c", 3, "-m", 8, "-n", 900, "--in-turn",
+                                    urls=["/one", "/200KiB", "/one"])
+        self.agree(found, grown)
+        self.assertEqual(300 * (SIZES["/200KiB"] + 2), found["in_all"]["body_bytes"])
+
+    def test_a_rate(self):
+        found, grown = self.counted("--http1", "-c", 10, "-r", 500, "-d", "1s", "-w", "100ms",
+                                    urls=["/one"])
+        self.agree(found, grown, 1)
+        asked = found["after"]["asked"] - found["before"]["asked"]
+        self.assertLessEqual(asked, 500 * found["seconds"] + found["before"]["unsent"] + 30)
+
+    def test_uploads(self):
+        """405 comes before the body; its connection may end, and another one is opened."""
+        found, grown = self.counted("--http1", "-c", 2, "-n", 12, "-u", "100KiB", urls=["/one"])
+        mine = found["in_all"]
+        self.assertEqual((12, 12), (mine["done"], mine["status_4"]))
+        self.assertEqual(mine["connected"], grown["tcp_accepted"])
+        self.assertEqual((0, 0), (mine["lost"], mine["broken"]))
+
+    def test_the_last_request_of_each_connection(self):
+        found, grown = self.counted("--http1", "-c", 3, "-n", 60, "-H", "connection: close",
+                                    urls=["/one"])
+        self.agree(found, grown, 1)
+        self.assertEqual(60, found["in_all"]["closed"])
+
+
+class OverHttp1AndTls(OnPair):
+    tls = True
+
+    def test_requests_and_downloads(self):
+        for url, n in (("/one", 701), ("/200KiB", 24)):
+            found, grown = self.counted("--http1", "-c", 4, "-n", n, urls=[url])
+            self.agree(found, grown, SIZES[url])
+            self.assertEqual((4, 0), (grown["conn_h1"], grown["tls_bad_record"]))
+
+
 class AgainstOurs(OnPair):
     plain_build = "speed"
     without_sanitizers = True
