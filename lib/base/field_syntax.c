@@ -2,40 +2,48 @@
 /* The table of octets, and the syntax of authorities. Contract: field_syntax.h. */
 #include "base/field_syntax.h"
 
+#include "base/compiler.h"
+
 const uint8_t nj_syntax_allowed_in[256] = {
     ['\t'] = NJ_IN_VALUE,
     [' '] = NJ_IN_VALUE,
-    ['!'] = NJ_IN_NAME | NJ_IN_VALUE | NJ_IN_PATH | NJ_IN_AUTHORITY | NJ_IN_METHOD,
+    ['!'] = NJ_IN_NAME | NJ_IN_VALUE | NJ_IN_PATH | NJ_IN_AUTHORITY | NJ_IN_HOST | NJ_IN_METHOD,
     ['"'] = NJ_IN_VALUE | NJ_IN_PATH,
     ['#'] = NJ_IN_NAME | NJ_IN_VALUE | NJ_IN_PATH | NJ_IN_METHOD,
-    ['$' ... '\''] = NJ_IN_NAME | NJ_IN_VALUE | NJ_IN_PATH | NJ_IN_AUTHORITY | NJ_IN_METHOD,
-    ['(' ... ')'] = NJ_IN_VALUE | NJ_IN_PATH | NJ_IN_AUTHORITY,
-    ['*'] = NJ_IN_NAME | NJ_IN_VALUE | NJ_IN_PATH | NJ_IN_AUTHORITY | NJ_IN_METHOD,
-    ['+'] = NJ_IN_NAME | NJ_IN_VALUE | NJ_IN_PATH | NJ_IN_AUTHORITY | NJ_IN_METHOD | NJ_IN_SCHEME,
-    [','] = NJ_IN_VALUE | NJ_IN_PATH | NJ_IN_AUTHORITY,
-    ['-' ... '.'] =
-        NJ_IN_NAME | NJ_IN_VALUE | NJ_IN_PATH | NJ_IN_AUTHORITY | NJ_IN_METHOD | NJ_IN_SCHEME,
+    ['$'] = NJ_IN_NAME | NJ_IN_VALUE | NJ_IN_PATH | NJ_IN_AUTHORITY | NJ_IN_HOST | NJ_IN_METHOD,
+    ['%'] = NJ_IN_NAME | NJ_IN_VALUE | NJ_IN_PATH | NJ_IN_AUTHORITY | NJ_IN_METHOD,
+    ['&' ... '\''] =
+        NJ_IN_NAME | NJ_IN_VALUE | NJ_IN_PATH | NJ_IN_AUTHORITY | NJ_IN_HOST | NJ_IN_METHOD,
+    ['(' ... ')'] = NJ_IN_VALUE | NJ_IN_PATH | NJ_IN_AUTHORITY | NJ_IN_HOST,
+    ['*'] = NJ_IN_NAME | NJ_IN_VALUE | NJ_IN_PATH | NJ_IN_AUTHORITY | NJ_IN_HOST | NJ_IN_METHOD,
+    ['+'] = NJ_IN_NAME | NJ_IN_VALUE | NJ_IN_PATH | NJ_IN_AUTHORITY | NJ_IN_HOST | NJ_IN_METHOD |
+            NJ_IN_SCHEME,
+    [','] = NJ_IN_VALUE | NJ_IN_PATH | NJ_IN_AUTHORITY | NJ_IN_HOST,
+    ['-' ... '.'] = NJ_IN_NAME | NJ_IN_VALUE | NJ_IN_PATH | NJ_IN_AUTHORITY | NJ_IN_HOST |
+                    NJ_IN_METHOD | NJ_IN_SCHEME,
     ['/'] = NJ_IN_VALUE | NJ_IN_PATH,
-    ['0' ... '9'] =
-        NJ_IN_NAME | NJ_IN_VALUE | NJ_IN_PATH | NJ_IN_AUTHORITY | NJ_IN_METHOD | NJ_IN_SCHEME,
-    [':' ... ';'] = NJ_IN_VALUE | NJ_IN_PATH | NJ_IN_AUTHORITY,
+    ['0' ... '9'] = NJ_IN_NAME | NJ_IN_VALUE | NJ_IN_PATH | NJ_IN_AUTHORITY | NJ_IN_HOST |
+                    NJ_IN_METHOD | NJ_IN_SCHEME,
+    [':'] = NJ_IN_VALUE | NJ_IN_PATH | NJ_IN_AUTHORITY,
+    [';'] = NJ_IN_VALUE | NJ_IN_PATH | NJ_IN_AUTHORITY | NJ_IN_HOST,
     ['<'] = NJ_IN_VALUE | NJ_IN_PATH,
-    ['='] = NJ_IN_VALUE | NJ_IN_PATH | NJ_IN_AUTHORITY,
+    ['='] = NJ_IN_VALUE | NJ_IN_PATH | NJ_IN_AUTHORITY | NJ_IN_HOST,
     ['>' ... '?'] = NJ_IN_VALUE | NJ_IN_PATH,
     ['@'] = NJ_IN_VALUE | NJ_IN_PATH | NJ_IN_AUTHORITY, /* userinfo is for the framings to refuse */
-    ['A' ... 'Z'] = NJ_IN_VALUE | NJ_IN_PATH | NJ_IN_AUTHORITY | NJ_IN_METHOD | NJ_IN_SCHEME,
+    ['A' ... 'Z'] =
+        NJ_IN_VALUE | NJ_IN_PATH | NJ_IN_AUTHORITY | NJ_IN_HOST | NJ_IN_METHOD | NJ_IN_SCHEME,
     ['['] = NJ_IN_VALUE | NJ_IN_PATH | NJ_IN_AUTHORITY,
     ['\\'] = NJ_IN_VALUE | NJ_IN_PATH,
     [']'] = NJ_IN_VALUE | NJ_IN_PATH | NJ_IN_AUTHORITY,
     ['^'] = NJ_IN_NAME | NJ_IN_VALUE | NJ_IN_PATH | NJ_IN_METHOD,
-    ['_'] = NJ_IN_NAME | NJ_IN_VALUE | NJ_IN_PATH | NJ_IN_AUTHORITY | NJ_IN_METHOD,
+    ['_'] = NJ_IN_NAME | NJ_IN_VALUE | NJ_IN_PATH | NJ_IN_AUTHORITY | NJ_IN_HOST | NJ_IN_METHOD,
     ['`'] = NJ_IN_NAME | NJ_IN_VALUE | NJ_IN_PATH | NJ_IN_METHOD,
-    ['a' ... 'z'] =
-        NJ_IN_NAME | NJ_IN_VALUE | NJ_IN_PATH | NJ_IN_AUTHORITY | NJ_IN_METHOD | NJ_IN_SCHEME,
+    ['a' ... 'z'] = NJ_IN_NAME | NJ_IN_VALUE | NJ_IN_PATH | NJ_IN_AUTHORITY | NJ_IN_HOST |
+                    NJ_IN_METHOD | NJ_IN_SCHEME,
     ['{'] = NJ_IN_VALUE | NJ_IN_PATH,
     ['|'] = NJ_IN_NAME | NJ_IN_VALUE | NJ_IN_PATH | NJ_IN_METHOD,
     ['}'] = NJ_IN_VALUE | NJ_IN_PATH,
-    ['~'] = NJ_IN_NAME | NJ_IN_VALUE | NJ_IN_PATH | NJ_IN_AUTHORITY | NJ_IN_METHOD,
+    ['~'] = NJ_IN_NAME | NJ_IN_VALUE | NJ_IN_PATH | NJ_IN_AUTHORITY | NJ_IN_HOST | NJ_IN_METHOD,
     [0x80 ... 0xff] = NJ_IN_VALUE | NJ_IN_PATH,
 };
 
@@ -44,17 +52,19 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* reg-name or IPv4address. Returns where it ends, or 0. */
+/* reg-name or IPv4address. Returns where it ends. */
 static uint32_t skip_name(struct nj_str s)
 {
     uint32_t i = 0;
 
-    for (; i < s.n_bytes && s.p[i] != ':'; i++) {
-        if (s.p[i] == '[' || s.p[i] == ']' || s.p[i] == '@')
-            return 0;
-        if (s.p[i] == '%' &&
-            (s.n_bytes - i < 3 || nj_hex_value(s.p[i + 1]) < 0 || nj_hex_value(s.p[i + 2]) < 0))
-            return 0;
+    while (i < s.n_bytes) {
+        if (nj_likely(nj_syntax_allowed_in[(uint8_t)s.p[i]] & NJ_IN_HOST))
+            i++;
+        else if (s.p[i] == '%' && s.n_bytes - i > 2 && nj_hex_value(s.p[i + 1]) >= 0 &&
+                 nj_hex_value(s.p[i + 2]) >= 0)
+            i += 3;
+        else
+            break;
     }
     return i;
 }
@@ -71,7 +81,7 @@ static uint32_t skip_literal(struct nj_str s)
 
 bool nj_syntax_is_authority(struct nj_str s)
 {
-    if (s.n_bytes == 0 || !nj_syntax_allows(s, NJ_IN_AUTHORITY))
+    if (s.n_bytes == 0)
         return false;
     uint32_t i = s.p[0] == '[' ? skip_literal(s) : skip_name(s);
     if (i == 0 || i == s.n_bytes)
@@ -82,4 +92,27 @@ bool nj_syntax_is_authority(struct nj_str s)
         if (!is_digit(s.p[i]))
             return false;
     return true;
+}
+
+static bool take_scheme(struct nj_str *uri, const char *prefix, struct nj_str *scheme)
+{
+    uint32_t n = (uint32_t)strlen(prefix);
+
+    if (uri->n_bytes < n || nj_strncasecmp(uri->p, prefix, n) != 0)
+        return false;
+    *scheme = (struct nj_str){prefix, n - 3}; /* without "://" */
+    nj_str_skip(uri, n);
+    return true;
+}
+
+bool nj_syntax_split_uri(struct nj_str uri, struct nj_str *scheme, struct nj_str *authority,
+                         struct nj_str *rest)
+{
+    if (!take_scheme(&uri, "http://", scheme) && !take_scheme(&uri, "https://", scheme))
+        return false;
+    *rest = uri;
+    while (rest->n_bytes > 0 && rest->p[0] != '/' && rest->p[0] != '?')
+        nj_str_skip(rest, 1);
+    *authority = (struct nj_str){uri.p, uri.n_bytes - rest->n_bytes};
+    return nj_syntax_is_authority(*authority);
 }

@@ -12,6 +12,7 @@ enum {
     NJ_IN_AUTHORITY = 8, /* an authority, and Host: RFC 3986 3.2 */
     NJ_IN_METHOD = 16,   /* a method: tchar */
     NJ_IN_SCHEME = 32,   /* a scheme: RFC 3986 3.1 */
+    NJ_IN_HOST = 64,     /* a registered name without percent-encoding: RFC 3986 3.2.2 */
 };
 
 extern const uint8_t nj_syntax_allowed_in[256];
@@ -50,6 +51,11 @@ static inline bool nj_syntax_allows_fast(struct nj_str s, uint8_t least, unsigne
 
 /* uri-host [ ":" port ] (RFC 9110 7.2), without userinfo and with a host that is not empty. */
 bool nj_syntax_is_authority(struct nj_str s);
+
+/* Splits an http or https URI: the scheme in lower case, the authority, and the rest, which is
+ * empty or begins with '/' or '?' and is not checked. False: it is none. */
+bool nj_syntax_split_uri(struct nj_str uri, struct nj_str *scheme, struct nj_str *authority,
+                         struct nj_str *rest);
 
 /* A field's value, without OWS at either end. */
 static inline bool nj_syntax_is_value(struct nj_str v)

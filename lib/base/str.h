@@ -95,6 +95,14 @@ static inline void nj_str_skip(struct nj_str *s, uint32_t n)
     s->n_bytes -= n;
 }
 
+/* Write the string. Returns where it ends. */
+static inline uint8_t *nj_str_put(uint8_t *to, struct nj_str s)
+{
+    if (s.n_bytes > 0)
+        memcpy(to, s.p, s.n_bytes);
+    return to + s.n_bytes;
+}
+
 /* Parse a decimal number: digits only, no sign, no blanks. False if malformed or above 2^64 - 1. */
 static inline bool nj_str_parse_u64(struct nj_str s, uint64_t *out)
 {

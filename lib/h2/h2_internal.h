@@ -33,6 +33,7 @@
 #pragma once
 
 #include "base/body_source.h"
+#include "base/byte_buffer.h"
 #include "base/header_field.h"
 #include "base/list.h"
 #include "base/size_class_alloc.h"
@@ -140,11 +141,6 @@ struct nj__h2_frame {
     uint8_t type, flags;
 };
 
-struct nj__h2_buf {
-    uint8_t *p;
-    uint32_t n, room;
-};
-
 /* Fields are in order of use: a request and its response touch the first five cache lines. */
 struct nj_h2 {
     struct nj_h2_context *core;
@@ -184,7 +180,7 @@ struct nj_h2 {
     struct nj_list ready;                 /* streams with DATA to send, in sending order */
     /* Streams that end once the outbox is written up to nj_h2_stream.flush_mark. */
     struct nj_list flushing;
-    struct nj__h2_buf out; /* the outbox: unsent bytes begin at out_at; freed when there are none */
+    struct nj_buf out; /* the outbox: unsent bytes begin at out_at; freed when there are none */
     uint32_t out_at;
     uint32_t out_passed;    /* bytes of the outbox written to the sink so far, modulo 2^32 */
     int32_t send_window;    /* the peer's window of the connection */
@@ -212,11 +208,11 @@ struct nj_h2 {
     const struct nj_byte_sink *sink;
     void *sink_ctx;
 
-    uint32_t window;           /* our receive window of the connection */
-    uint32_t n_received;       /* bytes received that no WINDOW_UPDATE has returned */
-    uint32_t n_consumed;       /* of these, bytes consumed */
-    uint32_t end_code;         /* enum nj_h2_error_code */
-    struct nj__h2_buf partial; /* the received part of an incomplete frame or header block */
+    uint32_t window;       /* our receive window of the connection */
+    uint32_t n_received;   /* bytes received that no WINDOW_UPDATE has returned */
+    uint32_t n_consumed;   /* of these, bytes consumed */
+    uint32_t end_code;     /* enum nj_h2_error_code */
+    struct nj_buf partial; /* the received part of an incomplete frame or header block */
     struct nj_list half_closed;
     nj_ns unfinished_since;
     uint32_t early_id[NJ__H2_EARLY_PRIORITIES];
@@ -300,8 +296,8 @@ void nj__h2_stream_end_when_flushed(struct nj_h2_stream *st);
 void nj__h2_cap_unsent_reset_responses(struct nj_h2 *h, uint32_t n_bytes);
 /* Ensure room for `n_bytes` more in the outbox or in h->partial. False: out of memory, which ends
  * the connection. */
-bool nj__h2_buf_reserve(struct nj_h2 *h, struct nj__h2_buf *b, uint32_t n_bytes);
-void nj__h2_buf_free(struct nj_h2 *h, struct nj__h2_buf *b);
+bool nj__h2_buf_reserve(struct nj_h2 *h, struct nj_buf *b, uint32_t n_bytes);
+void nj__h2_buf_free(struct nj_h2 *h, struct nj_buf *b);
 
 /* ---- glitch_budget.c ---- */
 

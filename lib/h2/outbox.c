@@ -19,37 +19,20 @@
 /* Bytes in the outbox of heads whose streams the peer has reset. */
 #define RESET_BYTES_MAX  (128u * 1024u)
 
-static bool grow(struct nj_h2 *h, struct nj__h2_buf *b, uint32_t n_bytes)
+bool nj__h2_buf_reserve(struct nj_h2 *h, struct nj_buf *b, uint32_t n_bytes)
 {
-    uint32_t need = b->n + n_bytes, twice = 2 * b->room;
-    uint32_t room = need > twice ? need : twice;
+    bool is_out = b == &h->out; /* incomplete frames count against the memory limit, too */
+    uint32_t least = is_out ? NJ__H2_OUTBOX_BYTES_FIRST : 0;
 
-    if (b == &h->partial && nj_alloc_would_exceed(h->core->alloc, room)) {
-        nj__h2_out_of_memory(h); /* incomplete frames count against the memory limit, too */
-        return false;
-    }
-    if (room < NJ__H2_OUTBOX_BYTES_FIRST && b == &h->out)
-        room = NJ__H2_OUTBOX_BYTES_FIRST;
-    uint8_t *p = nj_alloc_resize(h->core->alloc, b->p, room);
-    if (!p) {
-        nj__h2_out_of_memory(h);
-        return false;
-    }
-    b->p = p;
-    b->room = room;
-    return true;
+    if (nj_likely(nj_buf_reserve(h->core->alloc, b, n_bytes, least, !is_out)))
+        return true;
+    nj__h2_out_of_memory(h);
+    return false;
 }
 
-bool nj__h2_buf_reserve(struct nj_h2 *h, struct nj__h2_buf *b, uint32_t n_bytes)
+void nj__h2_buf_free(struct nj_h2 *h, struct nj_buf *b)
 {
-    return nj_likely(b->room - b->n >= n_bytes) || grow(h, b, n_bytes);
-}
-
-void nj__h2_buf_free(struct nj_h2 *h, struct nj__h2_buf *b)
-{
-    if (b->p)
-        nj_alloc_free(h->core->alloc, b->p);
-    *b = (struct nj__h2_buf){0};
+    nj_buf_free(h->core->alloc, b);
 }
 
 /* Move the unsent bytes to the front of the buffer. */

@@ -1,36 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Parses the common parts of field values: lists, numbers, weights and percent-encoding. Follows
- * RFC 9110 5.6 and 12.4.2. */
+/* Parses the common parts of field values: numbers, weights and percent-encoding. Follows RFC 9110
+ * 12.4.2. */
 #include "http/proto/field_value.h"
 
 #include <string.h>
 
-/* Number of bytes before the first `end` outside of quotes, or before the end of the string. */
-static uint32_t span_to(struct nj_str s, char end)
-{
-    bool quoted = false;
-    uint32_t n = 0;
-
-    for (; n < s.n_bytes && (quoted || s.p[n] != end); n++) {
-        if (s.p[n] == '"')
-            quoted = !quoted;
-        else if (quoted && s.p[n] == '\\' && n + 1 < s.n_bytes)
-            n++;
-    }
-    return n;
-}
-
-bool nj__list_next(struct nj_str *rest, struct nj_str *element)
-{
-    while (rest->n_bytes > 0) {
-        uint32_t n = span_to(*rest, ',');
-        *element = nj_str_trim((struct nj_str){rest->p, n});
-        nj_str_skip(rest, n < rest->n_bytes ? n + 1 : n);
-        if (element->n_bytes > 0)
-            return true;
-    }
-    return false;
-}
+#include "base/field_list.h"
 
 /* qvalue: "0" or "1", then up to three decimals. */
 static bool read_q(struct nj_str s, uint16_t *q)
@@ -50,13 +25,13 @@ static bool read_q(struct nj_str s, uint16_t *q)
 
 bool nj__parse_weighted(struct nj_str element, struct nj_str *name, uint16_t *q)
 {
-    uint32_t n = span_to(element, ';');
+    uint32_t n = nj_list_span_to(element, ';');
 
     *name = nj_str_trim((struct nj_str){element.p, n});
     *q = 1000;
     while (n < element.n_bytes) {
         nj_str_skip(&element, n + 1);
-        n = span_to(element, ';');
+        n = nj_list_span_to(element, ';');
         struct nj_str p = nj_str_trim((struct nj_str){element.p, n});
         if (p.n_bytes >= 2 && (p.p[0] == 'q' || p.p[0] == 'Q') && p.p[1] == '=')
             return read_q((struct nj_str){p.p + 2, p.n_bytes - 2}, q);

@@ -8,10 +8,6 @@
 
 #include "base/str.h"
 
-/* Takes the next non-empty element of a comma-separated list (RFC 9110 5.6.1.2), trimmed. Commas in
- * quoted strings do not separate. False: no element is left. */
-bool nj__list_next(struct nj_str *rest, struct nj_str *element);
-
 /* Splits an element of Accept or a similar field into the part before the first ';' and its weight
  * in thousandths (RFC 9110 12.4.2), 1000 by default. False: the weight is malformed. */
 bool nj__parse_weighted(struct nj_str element, struct nj_str *name, uint16_t *q);

@@ -3,6 +3,7 @@
  * Follows RFC 9110 12.5.1 and 12.5.3. */
 #include "http/proto/negotiate.h"
 
+#include "base/field_list.h"
 #include "http/proto/field_value.h"
 
 #define Q_UNSET 0xffffu
@@ -36,7 +37,7 @@ struct nj_accepted_codings nj_accept_encoding_parse(struct nj_str value)
 
     for (uint32_t i = 0; i <= NJ_CODING_IDENTITY; i++)
         c.q[i] = Q_UNSET;
-    while (nj__list_next(&value, &element)) {
+    while (nj_list_next(&value, &element)) {
         if (!nj__parse_weighted(element, &name, &q))
             continue;
         uint32_t i = coding_of(name);
@@ -87,7 +88,7 @@ bool nj_accept_prefers_json(struct nj_str value)
     struct nj_str element, name;
     uint16_t q;
 
-    while (nj__list_next(&value, &element)) {
+    while (nj_list_next(&value, &element)) {
         if (!nj__parse_weighted(element, &name, &q))
             continue;
         match_media_range(&json, name, q, "application/json", "application/*");

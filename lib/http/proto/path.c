@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/field_list.h"
 #include "http/proto/field_value.h"
 
 static bool is_control(uint8_t c)
@@ -72,7 +73,7 @@ bool nj_dotfiles_parse(const char *text, struct nj_dotfiles *out)
     out->n = 0;
     if (nj_str_eq(rest, NJ_STR("none")))
         return true;
-    while (nj__list_next(&rest, &name)) {
+    while (nj_list_next(&rest, &name)) {
         if (out->n == NJ_DOTFILES_MAX || !is_valid_dotfile(name))
             return false;
         out->name[out->n++] = name;

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "base/field_list.h"
 #include "http/proto/field_value.h"
 
 /* One element: positions of the first and last byte. Either may be missing. */
@@ -118,7 +119,7 @@ enum nj_ranges_result nj_ranges_parse(struct nj_str value, uint64_t size_bytes, 
     if (value.n_bytes < sizeof unit - 1 || nj_strncasecmp(value.p, unit, sizeof unit - 1) != 0)
         return NJ_RANGES_IGNORED;
     nj_str_skip(&value, sizeof unit - 1);
-    while (nj__list_next(&value, &element)) {
+    while (nj_list_next(&value, &element)) {
         struct range_spec range_spec;
         struct nj_range range;
         if (!read_spec(element, &range_spec) || ++n_specs > NJ_RANGES_MAX)
