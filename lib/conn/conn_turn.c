@@ -161,6 +161,14 @@ static void track_input(struct nj_conn *c, bool is_read, nj_ns now)
 
 /* --- bytes out ----------------------------------------------------------------------------- */
 
+/* Will the peer neither send a request nor wait for a response? The last response of HTTP/1 may
+ * wait for room although its request has ended. */
+static bool has_peer_left(const struct nj_conn *c)
+{
+    return c->peer_fin && !nj__conn_has_unread(c) && nj__conn_n_requests(c) == 0 &&
+           (c->state != NJ_CONN_H1 || nj__session_is_idle(c));
+}
+
 static void write_output(struct nj_conn *c, nj_ns now)
 {
     if (!nj__conn_speaks_http(c))
@@ -171,8 +179,7 @@ static void write_output(struct nj_conn *c, nj_ns now)
         nj_h1_drain(c->active->h1); /* after its input was read, which may have a request */
     if (has_session && may_write)   /* the GOAWAY of a failed connection asks for no room */
         nj__session_output(c);
-    bool peer_left = c->peer_fin && !nj__conn_has_unread(c) && nj__conn_n_requests(c) == 0;
-    if (c->failed || peer_left || nj__session_is_finished(c))
+    if (c->failed || has_peer_left(c) || nj__session_is_finished(c))
         nj__conn_begin_linger(c, now);
 }
 
