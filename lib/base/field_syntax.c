@@ -94,6 +94,7 @@ bool nj_syntax_is_authority(struct nj_str s)
     return true;
 }
 
+/* The schemes http and https in any case (RFC 9110 4.2.1, 4.2.2, 4.2.3). */
 static bool take_scheme(struct nj_str *uri, const char *prefix, struct nj_str *scheme)
 {
     uint32_t n = (uint32_t)strlen(prefix);

@@ -52,6 +52,13 @@ static inline bool nj_syntax_allows_fast(struct nj_str s, uint8_t least, unsigne
 /* uri-host [ ":" port ] (RFC 9110 7.2), without userinfo and with a host that is not empty. */
 bool nj_syntax_is_authority(struct nj_str s);
 
+/* Does an authority that is valid have a port that is not empty? */
+static inline bool nj_syntax_has_port(struct nj_str authority)
+{
+    char last = authority.p[authority.n_bytes - 1];
+    return last >= '0' && last <= '9' && memchr(authority.p, ':', authority.n_bytes);
+}
+
 /* Splits an http or https URI: the scheme in lower case, the authority, and the rest, which is
  * empty or begins with '/' or '?' and is not checked. False: it is none. */
 bool nj_syntax_split_uri(struct nj_str uri, struct nj_str *scheme, struct nj_str *authority,

@@ -41,7 +41,7 @@ static enum class class_of(uint8_t c) {
 }
 
 /* One octet of the line with the size. False: it is malformed, or too long. */
-static bool take_octet(struct nj__h1_chunk *chunk, uint8_t c)
+static bool take_octet(struct nj__h1_chunk_line *chunk, uint8_t c)
 {
     int hex = chunk->state == SIZE ? nj_hex_value((char)c) : -1;
 
@@ -56,23 +56,23 @@ static bool take_octet(struct nj__h1_chunk *chunk, uint8_t c)
            (chunk->state == LINE_END || ++chunk->n_ext <= NJ__H1_EXT_BYTES_MAX);
 }
 
-enum nj__h1_chunk_result nj__h1_chunk_parse(struct nj__h1_chunk *chunk, const uint8_t **data,
-                                            const uint8_t *end)
+enum nj__h1_chunk nj__h1_chunk_parse(struct nj__h1_chunk_line *chunk, const uint8_t **data,
+                                     const uint8_t *end)
 {
     while (*data < end) {
         uint8_t c = *(*data)++;
         if (chunk->state >= LINE_END) { /* a CRLF, of which each octet is a state */
             if (c != (chunk->state == DATA_CR ? '\r' : '\n'))
-                return NJ__H1_CHUNK_LINE_END;
+                return NJ__CHUNK_LINE_END;
             if (chunk->state == LINE_END) {
                 chunk->state = DATA_CR;
-                return chunk->n_bytes > 0 ? NJ__H1_CHUNK_DATA : NJ__H1_CHUNK_LAST;
+                return NJ__CHUNK_DATA;
             }
             chunk->n_bytes = chunk->n_digits = 0;
             chunk->state = chunk->state == DATA_CR ? DATA_LF : SIZE;
         } else if (!take_octet(chunk, c)) {
-            return c == '\r' || c == '\n' ? NJ__H1_CHUNK_LINE_END : NJ__H1_CHUNK_BAD;
+            return c == '\r' || c == '\n' ? NJ__CHUNK_LINE_END : NJ__CHUNK_BAD;
         }
     }
-    return NJ__H1_CHUNK_MORE;
+    return NJ__CHUNK_MORE;
 }

@@ -3,13 +3,12 @@
 #include "h1/h1_internal.h"
 
 #include "base/assert.h"
-#include "base/compiler.h"
 
 struct nj_h1 *nj_h1_open(struct nj_h1_context *ctx, void *user, bool is_tls)
 {
-    if (nj_alloc_would_exceed(ctx->alloc, sizeof(struct nj_h1)))
-        return NULL;
-    struct nj_h1 *h = nj_alloc_zero(ctx->alloc, sizeof *h);
+    bool is_full = nj_alloc_would_exceed(ctx->alloc, sizeof(struct nj_h1));
+    struct nj_h1 *h = is_full ? NULL : nj_alloc_zero(ctx->alloc, sizeof *h);
+
     if (!h)
         return NULL;
     h->ctx = ctx;
@@ -34,7 +33,7 @@ void nj_h1_close(struct nj_h1 *h)
     h->write_closed = true; /* calls made by the callback below have no effect */
     nj__h1_request_close(h, false);
     nj__h1_end(h);
-    nj__h1_buf_free(h, &h->out);
+    nj_buf_free(ctx->alloc, &h->out);
     nj_alloc_free(ctx->alloc, h);
     ctx->n_conns--;
 }

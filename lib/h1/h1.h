@@ -34,8 +34,9 @@ struct nj_h1_events {
     /* A request head is complete and valid. The owner responds once, now or later. */
     void (*on_request)(void *user, struct nj_h1 *h, const struct nj_request_head *req);
     /* The request has ended: its response is sent, it was reset, or the connection ended. The
-     * response body is closed before it. `complete`: the last byte of the response was sent. Called
-     * once for each request passed to on_request, and for no other. It may precede on_end. */
+     * response body is closed before it. `complete`: the last byte of the response was passed to
+     * the sink, or it is in the outbox and another request follows. Called once for each request
+     * passed to on_request, and for no other. It may precede on_end. */
     void (*on_close)(void *user, struct nj_h1 *h, bool complete);
     /* Bytes of a request body, without chunk syntax, valid until this returns. The engine reads no
      * more of the body than NJ_H1_BODY_WINDOW_BYTES ahead of nj_h1_consume(). Not called after the
@@ -90,7 +91,7 @@ bool nj_h1_may_read(const struct nj_h1 *h);
  * Process bytes from the peer. Returns how many were used; nj_h1_may_read() is false if that is
  * fewer than `n_bytes`. A head that is complete in `data` is parsed there; an incomplete one is
  * copied. Several requests are processed in one call if their responses are complete at once and
- * fit into the outbox.
+ * fit into the outbox. `data` is not NULL, even if n_bytes is 0.
  *
  * An error of the peer is answered with a status of 400, 408, 414, 417, 431, 501 or 505 and
  * `Connection: close`, or ends the connection if a response has begun (RFC 9112 2.2, 3, 5.1, 6.3).

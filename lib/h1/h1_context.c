@@ -19,13 +19,13 @@ struct nj_h1_context *nj_h1_context_new(const struct nj_h1_events *events,
     ctx->limits = *limits;
     ctx->alloc = alloc;
     ctx->counters = counters;
-    ctx->fields = calloc(limits->header_fields_max + 1, sizeof *ctx->fields);
-    ctx->scratch = malloc((size_t)limits->header_bytes_max + 1);
-    if (!ctx->fields || !ctx->scratch) {
-        nj_h1_context_free(ctx);
-        return NULL;
-    }
-    return ctx;
+    ctx->fields =
+        malloc(limits->header_fields_max * sizeof *ctx->fields + limits->header_bytes_max + 1);
+    ctx->scratch = (char *)(ctx->fields + limits->header_fields_max);
+    if (ctx->fields)
+        return ctx;
+    nj_h1_context_free(ctx);
+    return NULL;
 }
 
 void nj_h1_context_free(struct nj_h1_context *ctx)
@@ -34,7 +34,6 @@ void nj_h1_context_free(struct nj_h1_context *ctx)
         return;
     NJ_ASSERT(ctx->n_conns == 0);
     free(ctx->fields);
-    free(ctx->scratch);
     nj_pages_unmap(ctx, sizeof *ctx);
 }
 

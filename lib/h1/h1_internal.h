@@ -3,7 +3,7 @@
  * Types and functions shared by the files of lib/h1. Only these files and their tests include it.
  *
  *   h1_context.c     state shared by all connections of a shard
- *   buffer.c         buffers of a connection: collected input, the outbox
+ *   outbox.c         output that waits for room in the sink
  *   request_line.c   the request line
  *   request_head.c   lines of a head or of trailers, and what they say about the message
  *   chunk_syntax.c   sizes and extensions of chunks
@@ -19,10 +19,8 @@
  */
 #pragma once
 
-#include "base/body_source.h"
-#include "base/header_field.h"
+#include "base/byte_buffer.h"
 #include "h1/h1.h"
-#include "telem/count.h"
 
 /* With less room in the sink nothing is written. */
 #define NJ__H1_SINK_ROOM_MIN       4096u
@@ -47,11 +45,11 @@
 /* The direct-mapped cache of encoded heads (response_head.c): 128 KiB. */
 #define NJ__H1_CACHED_HEADS    256u
 #define NJ__H1_CACHED_HEAD_MAX 488u
-#define NJ__H1_LENGTH_UNKNOWN  UINT64_MAX
 
 /* ---- h1_context.c ---- */
 
-/* A field that is allowed once: its first value, and how often it occurs. */
+/* Fields that are allowed once: the first value, and how often they occur. */
+enum { NJ__H1_HOST, NJ__H1_LENGTH, NJ__H1_CODING, NJ__H1_N_ONCE };
 struct nj__h1_once {
     struct nj_str value;
     uint32_t n;
@@ -64,42 +62,35 @@ struct nj__h1_head {
     uint32_t n_used;            /* bytes of the lines that were parsed */
     uint32_t n_bytes, n_fields; /* as in struct nj_h1_limits */
     uint32_t n_scratch;         /* bytes of nj_h1_context.scratch in use */
-    bool is_trailer_section, is_1_0 /* HTTP/1.0 */, over_limit, is_connect;
-    bool is_origin_form; /* the target has neither scheme nor authority */
-    bool says_close, says_keep_alive;
+    bool is_trailer_section, over_limit, is_connect, is_chunked;
+    bool is_origin_form;                  /* the target has neither scheme nor authority */
+    bool says_close, says_keep_alive;     /* options of Connection */
     bool expects_continue, expects_other; /* RFC 9110 10.1.1: 100-continue; anything else */
-    bool is_chunked;
-    struct nj__h1_once host, length, coding;
+    struct nj__h1_once once[NJ__H1_N_ONCE];
     struct nj_request_head req; /* last: its `header` is not cleared */
 };
 
 struct nj__h1_cached_head {
     uint64_t stamp;  /* 0: none */
-    uint64_t length; /* the value of Content-Length, or NJ__H1_LENGTH_UNKNOWN */
+    uint64_t length; /* the value of Content-Length, or NJ_BODY_LEN_UNKNOWN */
     uint16_t n_bytes;
     uint8_t bytes[NJ__H1_CACHED_HEAD_MAX];
 };
 
 struct nj_h1_context {
     const struct nj_h1_events *events;
-    struct nj_h1_limits limits;
     struct nj_counters *counters;
     struct nj_alloc *alloc;
-    uint32_t n_conns;
-    struct nj_field *fields; /* of the current head: limits.header_fields_max */
-    char *scratch;           /* its names in lower case: limits.header_bytes_max + 1 */
+    struct nj_h1_limits limits;
+    uint32_t n_conns, n_last_head; /* n_last_head: if not 0, of the bytes that `head` is from */
+    struct nj_field *fields;       /* of the current head: limits.header_fields_max */
+    char *scratch;                 /* its names in lower case: limits.header_bytes_max + 1 */
     struct nj__h1_head head;
-    uint32_t n_last_head; /* if not 0: the bytes that `head` was parsed from */
     uint8_t last_head[NJ__H1_LAST_HEAD_MAX];
     struct nj__h1_cached_head cached[NJ__H1_CACHED_HEADS];
 };
 
 /* ---- a connection ---- */
-
-struct nj__h1_buf {
-    uint8_t *p;
-    uint32_t n, room;
-};
 
 /* The part of a request that is read next. DONE: none, since its response is not complete. */
 enum nj__h1_read {
@@ -114,58 +105,52 @@ enum nj__h1_read {
 /* How the end of a response's body is known (RFC 9112 6.3). */
 enum nj__h1_framing { NJ__H1_NO_BODY, NJ__H1_BY_LENGTH, NJ__H1_CHUNKED, NJ__H1_BY_CLOSE };
 
-struct nj__h1_chunk {
+struct nj__h1_chunk_line {
     uint64_t n_bytes; /* of the chunk's data */
     uint16_t n_ext;   /* bytes of extensions so far */
     uint8_t state, n_digits;
 };
-
-struct nj__h1_trailers;
 
 /* Fields are in order of use. */
 struct nj_h1 {
     struct nj_h1_context *ctx;
     void *user, *request_user;
     uint8_t read, framing; /* enum nj__h1_read; enum nj__h1_framing, once the response is given */
-    bool is_tls;
-    bool busy;                         /* nj_h1_input() or nj_h1_output() is running */
-    bool open;                         /* a request was passed to on_request and has not ended */
-    bool refusing;                     /* on_refused is running */
-    bool has_response;                 /* of the open or refused request */
-    bool is_sent;                      /* the response is in the outbox completely */
-    bool deferred;                     /* the body had no bytes; until nj_h1_resume() */
-    bool reset;                        /* nj_h1_reset() was called for the open request */
-    bool last;                         /* no request follows the current one */
-    bool ended;                        /* no request will be read */
-    bool write_closed;                 /* no more output is possible: out of memory, or closed */
-    bool must_reset;                   /* nj_h1_must_reset() */
-    bool is_1_0, is_head, keeps_alive; /* of the request; keeps_alive: RFC 9112 9.3 */
-    bool awaits_continue;              /* it expects 100 (Continue), and no body has come */
-    bool has_on_end;                   /* it has a body, so that on_end is called */
-    bool empty_line_seen;              /* before the request line */
+    bool is_tls, busy;     /* busy: nj_h1_input() or nj_h1_output() is running */
+    bool open, refusing;   /* a request was passed to on_request; to on_refused just now */
+    bool has_response, is_sent;   /* of it; is_sent: it is in the outbox completely */
+    bool deferred;                /* its body had no bytes; until nj_h1_resume() */
+    bool reset;                   /* nj_h1_reset() was called, or the response has failed */
+    bool last, ended;             /* no request follows the current one; no request will be read */
+    bool write_closed;            /* no more output is possible: out of memory, or closed */
+    bool must_reset;              /* nj_h1_must_reset() */
+    bool is_1_0, is_head;         /* of the request */
+    bool keeps_alive, has_on_end; /* it permits another one (RFC 9112 9.3); it has a body */
+    bool awaits_continue;         /* it expects 100 (Continue), and no body has come */
+    bool empty_line_seen;         /* before the request line */
     struct nj_body *body;
-    struct nj__h1_trailers *trailers;
-    struct nj__h1_buf out; /* the outbox: unsent bytes begin at out_at; freed when there are none */
+    struct nj_buf out; /* the outbox: unsent bytes begin at out_at; freed when there are none */
     uint32_t out_at;
-    uint32_t number;   /* of requests */
-    uint64_t out_left; /* bytes of the response's body to be sent; UINT64_MAX: until its end */
-    uint64_t in_left;  /* bytes of the request's body, or of its chunk, to be received */
-    uint32_t n_held;   /* bytes passed to on_data that are not consumed */
-    struct nj__h1_chunk chunk;
+    uint32_t number;        /* of requests */
+    struct nj_buf trailers; /* encoded, of the response */
+    uint64_t out_left;      /* bytes of the response's body to be sent, or NJ_BODY_LEN_UNKNOWN */
+    uint64_t in_left;       /* bytes of the request's body, or of its chunk, to be received */
+    uint32_t n_held;        /* bytes passed to on_data that are not consumed */
+    struct nj__h1_chunk_line chunk;
     /* An incomplete head or trailer section, of which n_seen bytes were parsed in vain and the line
      * at line_at is not complete. Behind it, or alone: bytes of nj_h1_keep(). */
-    struct nj__h1_buf in;
+    struct nj_buf in;
     uint32_t n_seen, line_at;
-    nj_ns head_since; /* nj_h1_unfinished_head_since() */
+    nj_ns head_since;                /* nj_h1_unfinished_head_since() */
+    const struct nj_byte_sink *sink; /* during nj_h1_output(), else NULL */
+    void *sink_ctx;
 };
 _Static_assert(sizeof(struct nj_h1) <= 256, "the memory of an idle connection");
 
-/* ---- buffer.c ---- */
+/* ---- outbox.c ---- */
 
-/* Nothing more can be sent, since memory is exhausted. */
-void nj__h1_out_of_memory(struct nj_h1 *h);
-bool nj__h1_buf_append(struct nj_h1 *h, struct nj__h1_buf *b, const uint8_t *data, uint32_t n);
-void nj__h1_buf_free(struct nj_h1 *h, struct nj__h1_buf *b);
+/* False: nothing more can be read or sent, since memory is exhausted. Returns `ok`. */
+bool nj__h1_check_memory(struct nj_h1 *h, bool ok);
 /* Ensure room for `n_bytes` in the outbox. Returns where they begin, or NULL. The caller adds the
  * bytes that it has written to out.n. */
 uint8_t *nj__h1_out_room(struct nj_h1 *h, uint32_t n_bytes);
@@ -198,67 +183,45 @@ enum nj__h1_lines { NJ__H1_LINES_MORE, NJ__H1_LINES_DONE, NJ__H1_LINES_BAD };
 /* Parse a request head into ctx->head. The result does not depend on how its bytes were divided
  * into inputs. MORE: it is not complete, and head.n_used is the next line_at. */
 enum nj__h1_lines nj__h1_parse_head(struct nj_h1_context *ctx, const uint8_t *data, uint32_t n);
-/* Parse the lines of an incomplete head or trailer section, of which all before `line_at` are
- * complete and valid, and the first `n_seen` bytes are known. If the result is not MORE, a head
- * must be parsed as a whole. */
+/* Parse the lines of an incomplete head or trailer section, of which all before `at` are complete
+ * and valid, and the first `n_seen` bytes have no line end behind `at`. If the result is not MORE,
+ * it must be parsed as a whole. */
 enum nj__h1_lines nj__h1_parse_lines(struct nj_h1_context *ctx, const uint8_t *data, uint32_t n,
-                                     uint32_t line_at, uint32_t n_seen, bool is_trailer_section);
+                                     uint32_t at, uint32_t n_seen, bool is_trailer_section);
 
 /* ---- chunk_syntax.c ---- */
 
-/* MORE: all bytes are used. DATA: n_bytes of data follow. LAST: the trailer section follows.
+/* MORE: all bytes are used. DATA: n_bytes of data follow, or the trailer section if there are none.
  * LINE_END: a bare CR or LF, or no CRLF behind data. BAD: any other error. */
-enum nj__h1_chunk_result {
-    NJ__H1_CHUNK_MORE,
-    NJ__H1_CHUNK_DATA,
-    NJ__H1_CHUNK_LAST,
-    NJ__H1_CHUNK_LINE_END,
-    NJ__H1_CHUNK_BAD
-};
+enum nj__h1_chunk { NJ__CHUNK_MORE, NJ__CHUNK_DATA, NJ__CHUNK_LINE_END, NJ__CHUNK_BAD };
 
 /* Parse chunk syntax (RFC 9112 7.1) up to the data of the chunk, from *data on. Begins with zeros;
  * called again when the data was used. */
-enum nj__h1_chunk_result nj__h1_chunk_parse(struct nj__h1_chunk *c, const uint8_t **data,
-                                            const uint8_t *end);
+enum nj__h1_chunk nj__h1_chunk_parse(struct nj__h1_chunk_line *c, const uint8_t **data,
+                                     const uint8_t *end);
 
 /* ---- request_end.c ---- */
 
-/* A request begins, or is refused before it could. Each is a line of the access log. */
-void nj__h1_count_request(struct nj_h1 *h);
 void nj__h1_body_close(struct nj_h1 *h);
-/* The open request ends. Unless the response is complete, and another request may follow, the
- * connection ends, too. */
+/* The open or refused request ends. Unless the response is complete, and another request may
+ * follow, the connection ends, too. */
 void nj__h1_request_close(struct nj_h1 *h, bool complete);
-/* The same when the response is complete. */
-void nj__h1_response_sent(struct nj_h1 *h);
 /* No request will be read. */
 void nj__h1_end(struct nj_h1 *h);
 
 /* ---- response_head.c ---- */
 
 /* Append the status line and the fields of a head to the outbox, with room for `n_more` bytes
- * behind them. *length: the value of Content-Length, or NJ__H1_LENGTH_UNKNOWN. */
+ * behind them. *length: the value of Content-Length, or NJ_BODY_LEN_UNKNOWN. */
 bool nj__h1_put_head(struct nj_h1 *h, uint16_t status, const struct nj_field *fields,
                      uint32_t n_fields, uint64_t stamp, uint32_t n_more, uint64_t *length);
 /* The same for a cached head. False: it is not cached, or memory is exhausted. */
 bool nj__h1_put_cached_head(struct nj_h1 *h, uint64_t stamp, uint32_t n_more, uint64_t *length);
-/* Write a field with its line end. */
-uint8_t *nj__h1_put_field(uint8_t *to, const struct nj_field *field);
-
-static inline uint8_t *nj__h1_put_str(uint8_t *to, struct nj_str s)
-{
-    memcpy(to, s.p, s.n_bytes);
-    return to + s.n_bytes;
-}
-
-/* ---- response.c ---- */
-
-/* Append the last chunk and the trailers. */
-bool nj__h1_put_last_chunk(struct nj_h1 *h);
 
 /* ---- refusal.c ---- */
 
-/* Count the refusal, respond with `status` unless a response has begun, and end the connection. */
+/* Count the refusal, respond with `status` unless a response has begun, and end the connection.
+ * `req` is NULL if nothing of the head can be shown. */
 void nj__h1_refuse(struct nj_h1 *h, const struct nj_request_head *req, uint16_t status,
                    nj_counter why);
 

@@ -8,7 +8,6 @@
 #include "h1/h1_internal.h"
 
 #include "base/assert.h"
-#include "base/compiler.h"
 #include "telem/counters_http.h"
 
 /* Bytes that are appended at once to what was collected: those behind a head are copied in vain. */
@@ -16,34 +15,28 @@
 
 /* ---- heads ---- */
 
-static void begin_body(struct nj_h1 *h, const struct nj__h1_head *head)
-{
-    h->in_left = head->req.content_length;
-    h->chunk = (struct nj__h1_chunk){0};
-    h->read = head->is_chunked ? NJ__H1_READ_CHUNK
-              : head->req.ends ? NJ__H1_READ_DONE
-                               : NJ__H1_READ_CONTENT;
-    h->has_on_end = !head->req.ends;
-    h->awaits_continue = head->req.expects_continue;
-}
-
 /* A target without a scheme has that of the connection (RFC 9112 3.3). */
 static void begin_request(struct nj_h1 *h, struct nj__h1_head *head)
 {
     struct nj_request_head *req = &head->req;
 
-    h->is_1_0 = head->is_1_0;
+    h->is_1_0 = req->version == NJ_HTTP_1_0;
     h->is_head = nj_str_eq(req->method, NJ_STR("HEAD"));
     h->keeps_alive = !head->says_close && !head->is_connect &&
-                     (!head->is_1_0 || head->says_keep_alive); /* RFC 9112 9.3 */
+                     (!h->is_1_0 || head->says_keep_alive); /* RFC 9112 9.3 */
     if (head->is_origin_form)
         req->scheme = h->is_tls ? NJ_STR("https") : NJ_STR("http");
-    if (nj_unlikely(head->refuse_status)) {
-        nj__h1_refuse(h, req, head->refuse_status, head->refuse_why);
+    if (nj_unlikely(head->refuse_status))
         return;
-    }
-    nj__h1_count_request(h);
-    begin_body(h, head);
+    nj_count(h->ctx->counters, NJ_C_requests);
+    h->number++;
+    h->in_left = req->content_length;
+    h->chunk = (struct nj__h1_chunk_line){0};
+    h->read = head->is_chunked ? NJ__H1_READ_CHUNK
+              : req->ends      ? NJ__H1_READ_DONE
+                               : NJ__H1_READ_CONTENT;
+    h->has_on_end = !req->ends;
+    h->awaits_continue = req->expects_continue;
     h->open = true;
     h->ctx->events->on_request(h->user, h, req);
     nj__h1_send_small_body(h);
@@ -92,20 +85,12 @@ static uint32_t take_head(struct nj_h1 *h, const uint8_t *data, uint32_t n)
     uint32_t n_used = head->n_used;
     if (nj_likely(rv == NJ__H1_LINES_DONE))
         begin_request(h, head);
-    else
+    if (nj_unlikely(head->refuse_status))
         nj__h1_refuse(h, &head->req, head->refuse_status, head->refuse_why);
     return h->ended ? n : n_used;
 }
 
 /* ---- bodies ---- */
-
-/* An error of the framing. */
-static void refuse_body(struct nj_h1 *h, uint16_t status, nj_counter why)
-{
-    static const struct nj_request_head none;
-
-    nj__h1_refuse(h, &none, status, why);
-}
 
 /* The last byte of the request was read. */
 static void end_request(struct nj_h1 *h)
@@ -124,8 +109,7 @@ static uint32_t take_content(struct nj_h1 *h, const uint8_t *data, uint32_t n)
 
     h->awaits_continue = false;
     n = (uint32_t)nj_min_u64(n, h->in_left);
-    if (has_reader)
-        n = nj_min_u32(n, NJ_H1_BODY_WINDOW_BYTES - h->n_held);
+    n = nj_min_u32(n, has_reader ? NJ_H1_BODY_WINDOW_BYTES - h->n_held : n);
     h->in_left -= n;
     if (has_reader) {
         h->n_held += n;
@@ -142,17 +126,14 @@ static uint32_t take_content(struct nj_h1 *h, const uint8_t *data, uint32_t n)
 static uint32_t take_chunk_syntax(struct nj_h1 *h, const uint8_t *data, uint32_t n)
 {
     const uint8_t *at = data;
-    enum nj__h1_chunk_result rv = nj__h1_chunk_parse(&h->chunk, &at, data + n);
+    enum nj__h1_chunk rv = nj__h1_chunk_parse(&h->chunk, &at, data + n);
 
     h->awaits_continue = false;
-    if (rv == NJ__H1_CHUNK_DATA) {
-        h->in_left = h->chunk.n_bytes;
-        h->read = NJ__H1_READ_CHUNK_DATA;
-    } else if (rv == NJ__H1_CHUNK_LAST) {
-        h->read = NJ__H1_READ_TRAILERS;
-    } else if (rv != NJ__H1_CHUNK_MORE) {
-        refuse_body(h, 400, rv == NJ__H1_CHUNK_BAD ? NJ_C_h1_chunk : NJ_C_h1_line_end);
-    }
+    h->in_left = h->chunk.n_bytes;
+    if (rv == NJ__CHUNK_DATA)
+        h->read = h->in_left > 0 ? NJ__H1_READ_CHUNK_DATA : NJ__H1_READ_TRAILERS;
+    else if (rv != NJ__CHUNK_MORE)
+        nj__h1_refuse(h, NULL, 400, rv == NJ__CHUNK_BAD ? NJ_C_h1_chunk : NJ_C_h1_line_end);
     return (uint32_t)(at - data);
 }
 
@@ -160,18 +141,15 @@ static uint32_t take_chunk_syntax(struct nj_h1 *h, const uint8_t *data, uint32_t
 static uint32_t take_trailers(struct nj_h1 *h, const uint8_t *data, uint32_t n)
 {
     struct nj__h1_head *head = &h->ctx->head;
-    enum nj__h1_lines rv = nj__h1_parse_lines(h->ctx, data, n, h->line_at, h->n_seen, true);
 
-    if (rv == NJ__H1_LINES_MORE)
+    if (nj__h1_parse_lines(h->ctx, data, n, h->line_at, h->n_seen, true) == NJ__H1_LINES_MORE)
         return await_more(h, n);
     if (nj_unlikely(h->line_at > 0)) /* as a whole, for the limits */
-        rv = nj__h1_parse_lines(h->ctx, data, n, 0, 0, true);
+        (void)nj__h1_parse_lines(h->ctx, data, n, 0, 0, true);
     end_lines(h);
     n = head->n_used;
-    if (rv != NJ__H1_LINES_DONE)
-        refuse_body(h, head->refuse_status, head->refuse_why);
-    else if (nj_unlikely(head->over_limit))
-        refuse_body(h, 431, NJ_C_h1_head_full);
+    if (head->refuse_status)
+        nj__h1_refuse(h, NULL, head->refuse_status, head->refuse_why);
     else
         end_request(h);
     return n;
@@ -182,19 +160,11 @@ static uint32_t take_trailers(struct nj_h1 *h, const uint8_t *data, uint32_t n)
 /* Returns how many bytes were used. 0: more are needed. */
 static uint32_t take(struct nj_h1 *h, const uint8_t *data, uint32_t n)
 {
-    switch ((enum nj__h1_read)h->read) {
-    case NJ__H1_READ_CONTENT:
-    case NJ__H1_READ_CHUNK_DATA:
+    if (h->read == NJ__H1_READ_CONTENT || h->read == NJ__H1_READ_CHUNK_DATA)
         return take_content(h, data, n);
-    case NJ__H1_READ_CHUNK:
+    if (h->read == NJ__H1_READ_CHUNK)
         return take_chunk_syntax(h, data, n);
-    case NJ__H1_READ_TRAILERS:
-        return take_trailers(h, data, n);
-    case NJ__H1_READ_DONE:
-    case NJ__H1_READ_HEAD:
-        break;
-    }
-    return take_head(h, data, n);
+    return h->read == NJ__H1_READ_TRAILERS ? take_trailers(h, data, n) : take_head(h, data, n);
 }
 
 static uint32_t process(struct nj_h1 *h, const uint8_t *data, uint32_t n)
@@ -203,7 +173,7 @@ static uint32_t process(struct nj_h1 *h, const uint8_t *data, uint32_t n)
 
     while (at < n && n_used > 0 && nj_h1_may_read(h)) {
         if (h->is_sent)
-            nj__h1_response_sent(h); /* it is in the outbox: the next request can begin */
+            nj__h1_request_close(h, true); /* it is in the outbox: the next request can begin */
         if (h->ended || h->reset)
             return n;
         n_used = take(h, data + at, n - at);
@@ -215,19 +185,19 @@ static uint32_t process(struct nj_h1 *h, const uint8_t *data, uint32_t n)
 /* Process what was collected with `n` more bytes. Returns how many of these were used. */
 static uint32_t process_collected(struct nj_h1 *h, const uint8_t *data, uint32_t n)
 {
-    if (!nj__h1_buf_append(h, &h->in, data, n))
+    if (!nj_h1_keep(h, data, n)) {
+        nj__h1_end(h);
         return n;
-    struct nj__h1_buf b = h->in; /* the connection may end meanwhile */
-    h->in = (struct nj__h1_buf){0};
+    }
+    struct nj_buf b = h->in; /* the connection may end meanwhile */
+    h->in = (struct nj_buf){0};
     uint32_t n_used = process(h, b.p, b.n), rest = b.n - n_used;
     uint32_t n_back = nj_h1_may_read(h) ? 0 : nj_min_u32(n, rest); /* the owner holds them */
     b.n = rest - n_back;
-    if (b.n == 0 || h->ended) {
-        nj__h1_buf_free(h, &b);
-    } else {
-        memmove(b.p, b.p + n_used, b.n);
-        h->in = b;
-    }
+    memmove(b.p, b.p + n_used, b.n);
+    h->in = b;
+    if (b.n == 0 || h->ended)
+        nj_buf_free(h->ctx->alloc, &h->in);
     return n - n_back;
 }
 
@@ -242,7 +212,7 @@ uint32_t nj_h1_input(struct nj_h1 *h, const uint8_t *data, uint32_t n_bytes)
     if (h->in.n == 0)
         at += process(h, data + at, n_bytes - at);
     if (at < n_bytes && nj_h1_may_read(h)) {
-        (void)nj__h1_buf_append(h, &h->in, data + at, n_bytes - at);
+        (void)nj_h1_keep(h, data + at, n_bytes - at);
         at = n_bytes;
     }
     h->busy = false;
@@ -262,7 +232,8 @@ bool nj_h1_may_read(const struct nj_h1 *h)
 
 bool nj_h1_keep(struct nj_h1 *h, const uint8_t *data, uint32_t n_bytes)
 {
-    return h->ended ? !h->write_closed : nj__h1_buf_append(h, &h->in, data, n_bytes);
+    bool ok = h->ended || nj_buf_append(h->ctx->alloc, &h->in, data, n_bytes, 0, true);
+    return nj__h1_check_memory(h, ok && !h->write_closed);
 }
 
 bool nj_h1_has_kept(const struct nj_h1 *h)
@@ -287,10 +258,8 @@ nj_ns nj_h1_unfinished_head_since(struct nj_h1 *h, nj_ns now)
 /* RFC 9112 8, 9.5 */
 void nj_h1_end_for_timeout(struct nj_h1 *h)
 {
-    if (h->read == NJ__H1_READ_HEAD && h->n_seen > 0) {
-        refuse_body(h, 408, NJ_C_h1_head_timeout);
-        return;
-    }
+    if (h->read == NJ__H1_READ_HEAD && h->n_seen > 0)
+        nj__h1_refuse(h, NULL, 408, NJ_C_h1_head_timeout);
     nj_h1_reset(h);
     nj_h1_drain(h);
 }

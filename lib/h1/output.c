@@ -11,33 +11,17 @@
 #include "base/assert.h"
 #include "telem/counters_http.h"
 
-/* The destination of output. NULL while input is processed: then all goes to the outbox. */
-struct out {
-    const struct nj_byte_sink *sink;
-    void *ctx;
-};
-
-/* The sink has taken bytes, or failed. */
-static bool taken(struct nj_h1 *h, bool ok)
-{
-    if (!ok)
-        nj__h1_out_of_memory(h);
-    return ok;
-}
-
 /* Write up to `n_max` bytes of the outbox to the sink. */
-static bool flush(struct nj_h1 *h, const struct out *to, uint32_t n_max)
+static bool flush(struct nj_h1 *h, uint32_t n_max)
 {
-    uint32_t n = nj_min_u32(nj__h1_n_unsent(h), n_max);
+    uint32_t n = nj_min_u32(nj__h1_n_unsent(h), n_max), from = h->out_at;
 
     if (n == 0)
         return true;
     h->out_at += n;
-    if (!taken(h, to->sink->copy(to->ctx, h->out.p + h->out_at - n, n)))
-        return false;
     if (h->out_at == h->out.n)
         h->out_at = h->out.n = 0;
-    return true;
+    return nj__h1_check_memory(h, h->sink->copy(h->sink_ctx, h->out.p + from, n));
 }
 
 /* ---- bodies ---- */
@@ -56,7 +40,10 @@ static void end_body(struct nj_h1 *h, bool has_more)
     if (h->framing == NJ__H1_BY_LENGTH && h->out_left > 0)
         h->reset = true;
     else
-        h->is_sent = h->framing != NJ__H1_CHUNKED || nj__h1_put_last_chunk(h);
+        h->is_sent =
+            h->framing != NJ__H1_CHUNKED ||
+            (nj__h1_out_append(h, "0\r\n", 3) &&
+             nj__h1_out_append(h, h->trailers.p, h->trailers.n) && nj__h1_out_append(h, "\r\n", 2));
 }
 
 /* The line before the data of a chunk, which is not empty (RFC 9112 7.1). */
@@ -71,23 +58,21 @@ static bool put_chunk_size(struct nj_h1 *h, uint32_t n_bytes)
 }
 
 /* Write a piece of a body: small ones to the outbox, large ones to the sink. */
-static bool put_piece(struct nj_h1 *h, const struct out *to, const struct nj_slice *slice)
+static bool put_piece(struct nj_h1 *h, const struct nj_slice *slice)
 {
-    bool is_chunk = h->framing == NJ__H1_CHUNKED;
+    bool is_chunk = h->framing == NJ__H1_CHUNKED,
+         is_small = slice->n_bytes < NJ__H1_COPY_BELOW_BYTES;
 
     if (is_chunk && !put_chunk_size(h, slice->n_bytes))
         return false;
-    if (slice->n_bytes < NJ__H1_COPY_BELOW_BYTES) {
-        if (!nj__h1_out_append(h, slice->data, slice->n_bytes))
-            return false;
-    } else if (!flush(h, to, UINT32_MAX) || !taken(h, to->sink->refer(to->ctx, slice))) {
-        return false;
-    }
-    return !is_chunk || nj__h1_out_append(h, "\r\n", 2);
+    bool ok = is_small ? nj__h1_out_append(h, slice->data, slice->n_bytes)
+                       : flush(h, UINT32_MAX) &&
+                             nj__h1_check_memory(h, h->sink->refer(h->sink_ctx, slice));
+    return ok && (!is_chunk || nj__h1_out_append(h, "\r\n", 2));
 }
 
 /* Send the next piece of the body, of at most `n_max` bytes. */
-static void send_piece(struct nj_h1 *h, const struct out *to, uint32_t n_max)
+static void send_piece(struct nj_h1 *h, uint32_t n_max)
 {
     struct nj_body *body = h->body;
     struct nj_slice slice;
@@ -109,7 +94,7 @@ static void send_piece(struct nj_h1 *h, const struct out *to, uint32_t n_max)
         h->reset = true;
     } else if (got == 0 || is_over) {
         end_body(h, got > 0);
-    } else if (put_piece(h, to, &slice)) {
+    } else if (put_piece(h, &slice)) {
         body->ops->advance(body, slice.n_bytes);
         nj_count_n(h->ctx->counters, NJ_C_body_bytes, slice.n_bytes);
         h->out_left -= slice.n_bytes;
@@ -120,12 +105,11 @@ static void send_piece(struct nj_h1 *h, const struct out *to, uint32_t n_max)
 
 void nj__h1_send_small_body(struct nj_h1 *h)
 {
-    const struct out to = {NULL, NULL};
     uint64_t n;
 
     while (can_send(h) && h->body && nj__h1_n_unsent(h) < NJ__H1_BATCH_BYTES &&
            (n = h->body->ops->remaining(h->body)) < NJ__H1_COPY_BELOW_BYTES)
-        send_piece(h, &to, (uint32_t)n);
+        send_piece(h, (uint32_t)n);
 }
 
 bool nj_h1_is_blocked_by_body(const struct nj_h1 *h)
@@ -136,38 +120,39 @@ bool nj_h1_is_blocked_by_body(const struct nj_h1 *h)
 /* ---- the connection ---- */
 
 /* Write until nothing is left, the body has no bytes, or the sink has too little room. */
-static void write_out(struct nj_h1 *h, const struct out *to)
+static void write_out(struct nj_h1 *h)
 {
     uint32_t room;
 
     while ((nj__h1_n_unsent(h) > 0 || can_send(h)) && !h->write_closed &&
-           (room = to->sink->room(to->ctx)) >= NJ__H1_SINK_ROOM_MIN) {
+           (room = h->sink->room(h->sink_ctx)) >= NJ__H1_SINK_ROOM_MIN) {
         uint32_t n = nj__h1_n_unsent(h);
         if (can_send(h) && n < NJ__H1_BATCH_BYTES)
-            send_piece(h, to, nj_min_u32(room - n - NJ__H1_CHUNK_BYTES, NJ_SINK_SLICE_MAX));
+            send_piece(h, nj_min_u32(room - n - NJ__H1_CHUNK_BYTES, NJ_SINK_SLICE_MAX));
         else
-            flush(h, to, room);
+            flush(h, room);
     }
 }
 
 int nj_h1_output(struct nj_h1 *h, const struct nj_byte_sink *sink, void *sink_ctx)
 {
-    const struct out to = {sink, sink_ctx};
-
     NJ_ASSERT(!h->busy);
     h->busy = true;
-    write_out(h, &to);
+    h->sink = sink;
+    h->sink_ctx = sink_ctx;
+    write_out(h);
     if (h->reset && !h->write_closed) {
         h->must_reset |= nj__h1_n_unsent(h) > 0; /* the sink does not take it, and never may */
         h->out_at = h->out.n = 0;
         nj__h1_request_close(h, false);
     } else if (h->is_sent && h->out.n == 0) {
-        nj__h1_response_sent(h);
+        nj__h1_request_close(h, true);
     }
     h->busy = false;
+    h->sink = NULL;
     if (h->out.n == 0 || h->write_closed) {
         h->out_at = h->out.n = 0;
-        nj__h1_buf_free(h, &h->out);
+        nj_buf_free(h->ctx->alloc, &h->out);
     }
     return h->write_closed ? -1 : 0;
 }

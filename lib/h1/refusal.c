@@ -6,26 +6,10 @@
 
 #include "telem/counters_http.h"
 
-static void respond(struct nj_h1 *h, const struct nj_request_head *req, uint16_t status)
-{
-    const struct nj_h1_events *ev = h->ctx->events;
-
-    nj__h1_count_request(h);
-    h->refusing = true;
-    h->last = true;
-    h->is_head = nj_str_eq(req->method, NJ_STR("HEAD"));
-    if (ev->on_refused)
-        ev->on_refused(h->user, h, req, status);
-    if (!h->has_response)
-        (void)nj_h1_respond(h, status, NULL, 0, 0, NULL);
-    h->refusing = false;
-    if (!h->write_closed)
-        nj_count(h->ctx->counters, NJ_C_responses);
-}
-
 void nj__h1_refuse(struct nj_h1 *h, const struct nj_request_head *req, uint16_t status,
                    nj_counter why)
 {
+    static const struct nj_request_head none = {.version = NJ_HTTP_1_1};
     const struct nj_h1_events *ev = h->ctx->events;
     /* One response for each request: it may have been sent before the rest of the body. */
     bool has_response = h->has_response || h->reset || (!h->open && h->read != NJ__H1_READ_HEAD);
@@ -33,10 +17,18 @@ void nj__h1_refuse(struct nj_h1 *h, const struct nj_request_head *req, uint16_t 
     nj_count(h->ctx->counters, why);
     if (ev->on_refusal_counted)
         ev->on_refusal_counted(h->user, why);
-    if (h->open)
-        nj__h1_request_close(h, false);
-    if (!has_response && !h->write_closed)
-        respond(h, req, status);
-    nj__h1_request_close(h, true); /* of what is refused; no event */
+    nj__h1_request_close(h, false);
+    if (!has_response && !h->write_closed) {
+        nj_count(h->ctx->counters, NJ_C_requests); /* it is a line of the access log */
+        h->number++;
+        h->refusing = h->last = true;
+        h->is_head = req && nj_str_eq(req->method, NJ_STR("HEAD"));
+        if (ev->on_refused)
+            ev->on_refused(h->user, h, req ? req : &none, status);
+        if (!h->has_response)
+            (void)nj_h1_respond(h, status, NULL, 0, 0, NULL);
+        h->refusing = false;
+        nj__h1_request_close(h, !h->write_closed);
+    }
     nj__h1_end(h);
 }

@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Begin and end of the open request, and the end of a connection (RFC 9112 9.3, 9.6). */
+/* The end of the open request, and of the requests of a connection (RFC 9112 9.3, 9.6). */
 #include "h1/h1_internal.h"
 
 #include "telem/counters_http.h"
-
-void nj__h1_count_request(struct nj_h1 *h)
-{
-    nj_count(h->ctx->counters, NJ_C_requests);
-    h->number++;
-}
 
 void nj__h1_body_close(struct nj_h1 *h)
 {
@@ -24,7 +18,7 @@ void nj__h1_end(struct nj_h1 *h)
 {
     h->ended = true;
     h->n_seen = 0;
-    nj__h1_buf_free(h, &h->in);
+    nj_buf_free(h->ctx->alloc, &h->in);
 }
 
 void nj__h1_request_close(struct nj_h1 *h, bool complete)
@@ -32,10 +26,11 @@ void nj__h1_request_close(struct nj_h1 *h, bool complete)
     bool was_open = h->open;
 
     nj__h1_body_close(h);
-    nj_alloc_free(h->ctx->alloc, h->trailers);
-    h->trailers = NULL;
-    if (!complete && h->has_response && h->framing == NJ__H1_BY_CLOSE)
-        h->must_reset = true;
+    nj_buf_free(h->ctx->alloc, &h->trailers);
+    if (complete)
+        nj_count(h->ctx->counters, NJ_C_responses);
+    else
+        h->must_reset |= h->has_response && h->framing == NJ__H1_BY_CLOSE;
     if (!complete || h->last)
         h->ended = true;
     else if (h->read == NJ__H1_READ_DONE)
@@ -47,12 +42,6 @@ void nj__h1_request_close(struct nj_h1 *h, bool complete)
     h->request_user = NULL;
 }
 
-void nj__h1_response_sent(struct nj_h1 *h)
-{
-    nj_count(h->ctx->counters, NJ_C_responses);
-    nj__h1_request_close(h, true);
-}
-
 void nj_h1_drain(struct nj_h1 *h)
 {
     h->last = true;
@@ -62,10 +51,6 @@ void nj_h1_drain(struct nj_h1 *h)
 
 void nj_h1_reset(struct nj_h1 *h)
 {
-    if (!h->open)
-        return;
-    if (h->is_sent)
-        h->last = true; /* too late for the response */
-    else
-        h->reset = true;
+    h->last |= h->open;
+    h->reset |= h->open && !h->is_sent; /* else it is too late for the response */
 }

@@ -1,21 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The request line (RFC 9112 2.1, 3): method (3.1), the four forms of a target, and version. */
-#include "base/compiler.h"
 #include "base/field_syntax.h"
 #include "h1/h1_internal.h"
 #include "telem/counters_http.h"
-
-/* The schemes http and https in any case (RFC 9110 4.2.1, 4.2.2, 4.2.3). */
-static bool take_scheme(struct nj_str *target, const char *prefix, struct nj_str *scheme)
-{
-    uint32_t n = (uint32_t)strlen(prefix);
-
-    if (target->n_bytes < n || nj_strncasecmp(target->p, prefix, n) != 0)
-        return false;
-    *scheme = (struct nj_str){prefix, n - 3}; /* without "://" */
-    nj_str_skip(target, n);
-    return true;
-}
 
 /* absolute-form (RFC 9112 3.2.2, 3.2.4): an empty path is "/" (RFC 9110 4.2.3), and "*" for
  * OPTIONS. The host is not empty, and there is no userinfo (RFC 9110 4.2.1, 4.2.4). */
@@ -23,35 +10,17 @@ static bool take_absolute(struct nj__h1_head *head, char *scratch, struct nj_str
 {
     struct nj_request_head *req = &head->req;
 
-    if (!take_scheme(&target, "http://", &req->scheme) &&
-        !take_scheme(&target, "https://", &req->scheme))
+    if (!nj_syntax_split_uri(target, &req->scheme, &req->authority, &req->path))
         return false;
-    req->authority = (struct nj_str){target.p, 0};
-    while (target.n_bytes > 0 && target.p[0] != '/' && target.p[0] != '?') {
-        nj_str_skip(&target, 1);
-        req->authority.n_bytes++;
-    }
-    if (target.n_bytes > 0 && target.p[0] == '/') {
-        req->path = target;
-    } else if (target.n_bytes == 0 && nj_str_eq(req->method, NJ_STR("OPTIONS"))) {
+    if (req->path.n_bytes == 0 && nj_str_eq(req->method, NJ_STR("OPTIONS"))) {
         req->path = NJ_STR("*");
-    } else {
-        scratch[0] = '/';
-        memcpy(scratch + 1, target.p, target.n_bytes);
-        req->path = (struct nj_str){scratch, head->n_scratch = target.n_bytes + 1};
+    } else if (req->path.n_bytes == 0 || req->path.p[0] == '?') {
+        uint8_t *end = nj_str_put((uint8_t *)scratch, NJ_STR("/"));
+        end = nj_str_put(end, req->path);
+        req->path =
+            (struct nj_str){scratch, head->n_scratch = (uint32_t)(end - (uint8_t *)scratch)};
     }
-    return nj_syntax_is_authority(req->authority);
-}
-
-/* authority-form (RFC 9112 3.2.3): the port is required (RFC 9110 9.3.6). */
-static bool take_authority(struct nj_request_head *req, struct nj_str target)
-{
-    char last = target.p[target.n_bytes - 1];
-
-    req->authority = target;
-    req->path = NJ_STR("");
-    return nj_syntax_is_authority(target) && last != ']' && last != ':' &&
-           memchr(target.p, ':', target.n_bytes);
+    return true;
 }
 
 /* RFC 9112 3.2, 3.2.1. A fragment is no part of a target (RFC 9110 7.1). */
@@ -61,8 +30,11 @@ static bool take_target(struct nj__h1_head *head, char *scratch, struct nj_str t
 
     if (!nj_syntax_allows_fast(target, '!', NJ_IN_PATH) || memchr(target.p, '#', target.n_bytes))
         return false;
-    if (nj_unlikely(head->is_connect))
-        return take_authority(req, target);
+    if (nj_unlikely(head->is_connect)) { /* authority-form (RFC 9112 3.2.3), RFC 9110 9.3.6 */
+        req->authority = target;
+        req->path = NJ_STR("");
+        return nj_syntax_is_authority(target) && nj_syntax_has_port(target);
+    }
     bool is_asterisk = nj_str_eq(target, NJ_STR("*"));
     if (nj_unlikely(target.p[0] != '/' && !is_asterisk))
         return take_absolute(head, scratch, target);
@@ -77,8 +49,7 @@ static bool take_version(struct nj__h1_head *head, struct nj_str v)
     if (v.n_bytes != 8 || !nj_str_starts_with(v, NJ_STR("HTTP/")) || v.p[5] < '0' || v.p[5] > '9' ||
         v.p[6] != '.' || v.p[7] < '0' || v.p[7] > '9')
         return nj__h1_refuse_head(head, 400, NJ_C_h1_request_line);
-    head->is_1_0 = v.p[7] == '0';
-    head->req.version = head->is_1_0 ? NJ_HTTP_1_0 : NJ_HTTP_1_1;
+    head->req.version = v.p[7] == '0' ? NJ_HTTP_1_0 : NJ_HTTP_1_1;
     return v.p[5] == '1' || nj__h1_refuse_head(head, 505, NJ_C_h1_version);
 }
 

@@ -6,17 +6,11 @@
 #include "h1/h1_internal.h"
 
 #include "base/assert.h"
-#include "base/compiler.h"
+#include "base/field_line.h"
 #include "telem/counters_http.h"
 
 /* What is appended to a head: its framing, Connection, and the empty line. */
 #define HEAD_END_MAX 128u
-
-/* Trailers, stored until the end of the body. */
-struct nj__h1_trailers {
-    uint32_t n_bytes;
-    uint8_t bytes[];
-};
 
 /* ---- framing ---- */
 
@@ -27,16 +21,14 @@ static enum nj__h1_framing choose_framing(struct nj_h1 *h, uint16_t status, uint
     uint64_t n_bytes = h->body ? h->body->ops->remaining(h->body) : 0;
     bool has_content = !h->is_head && status != 204 && status != 304;
 
+    h->out_left = length != NJ_BODY_LEN_UNKNOWN ? length : n_bytes;
     if (n_bytes == 0 || !has_content)
         nj__h1_body_close(h);
-    h->out_left = UINT64_MAX;
     if (!has_content)
         return NJ__H1_NO_BODY;
-    if (length == NJ__H1_LENGTH_UNKNOWN && n_bytes == NJ_BODY_LEN_UNKNOWN)
+    if (h->out_left == NJ_BODY_LEN_UNKNOWN)
         return h->is_1_0 ? NJ__H1_BY_CLOSE : NJ__H1_CHUNKED;
-    h->out_left = length != NJ__H1_LENGTH_UNKNOWN ? length : n_bytes;
-    if (nj_unlikely(h->out_left != n_bytes && n_bytes != NJ_BODY_LEN_UNKNOWN))
-        h->last = true; /* it is cut, or incomplete */
+    h->last |= n_bytes != NJ_BODY_LEN_UNKNOWN && n_bytes != h->out_left; /* cut, or incomplete */
     return NJ__H1_BY_LENGTH;
 }
 
@@ -57,18 +49,18 @@ static void put_head_end(struct nj_h1 *h, uint64_t length)
     char digits[NJ_U64_DIGITS_MAX];
     uint8_t *to = h->out.p + h->out.n;
 
-    if (h->framing == NJ__H1_BY_LENGTH && length == NJ__H1_LENGTH_UNKNOWN) {
-        to = nj__h1_put_str(to, NJ_STR("Content-Length: "));
-        to = nj__h1_put_str(to, nj_str_of_u64(digits, h->out_left));
-        to = nj__h1_put_str(to, NJ_STR("\r\n"));
+    if (h->framing == NJ__H1_BY_LENGTH && length == NJ_BODY_LEN_UNKNOWN) {
+        to = nj_str_put(to, NJ_STR("Content-Length: "));
+        to = nj_str_put(to, nj_str_of_u64(digits, h->out_left));
+        to = nj_str_put(to, NJ_STR("\r\n"));
     } else if (h->framing == NJ__H1_CHUNKED) {
-        to = nj__h1_put_str(to, NJ_STR("Transfer-Encoding: chunked\r\n"));
+        to = nj_str_put(to, NJ_STR("Transfer-Encoding: chunked\r\n"));
     }
     if (nj_unlikely(h->last))
-        to = nj__h1_put_str(to, NJ_STR("Connection: close\r\n"));
+        to = nj_str_put(to, NJ_STR("Connection: close\r\n"));
     else if (h->is_1_0)
-        to = nj__h1_put_str(to, NJ_STR("Connection: keep-alive\r\n"));
-    to = nj__h1_put_str(to, NJ_STR("\r\n"));
+        to = nj_str_put(to, NJ_STR("Connection: keep-alive\r\n"));
+    to = nj_str_put(to, NJ_STR("\r\n"));
     h->out.n = (uint32_t)(to - h->out.p);
 }
 
@@ -128,34 +120,18 @@ void nj_h1_resume(struct nj_h1 *h)
     h->deferred = false;
 }
 
-/* ---- trailers ---- */
-
 int nj_h1_set_trailers(struct nj_h1 *h, const struct nj_field *fields, size_t n_fields)
 {
-    size_t n_max = 0;
+    struct nj_buf *b = &h->trailers;
 
-    NJ_ASSERT(!h->trailers && n_fields <= NJ__H1_RESPONSE_FIELDS_MAX);
+    NJ_ASSERT(b->n == 0 && n_fields <= NJ__H1_RESPONSE_FIELDS_MAX);
     if (!h->open || h->is_sent || h->reset || h->write_closed)
         return -1;
-    for (size_t i = 0; i < n_fields; i++)
-        n_max += (size_t)fields[i].name.n_bytes + fields[i].value.n_bytes + 4;
-    h->trailers = nj_alloc_take(h->ctx->alloc, sizeof *h->trailers + n_max);
-    if (!h->trailers) {
-        nj__h1_out_of_memory(h);
-        return -1;
+    for (size_t i = 0; i < n_fields; i++) {
+        uint32_t n = nj_field_line_bytes(&fields[i]);
+        if (!nj__h1_check_memory(h, nj_buf_reserve(h->ctx->alloc, b, n, 0, false)))
+            return -1;
+        b->n = (uint32_t)(nj_field_line_put(b->p + b->n, &fields[i]) - b->p);
     }
-    uint8_t *to = h->trailers->bytes;
-    for (size_t i = 0; i < n_fields; i++)
-        to = nj__h1_put_field(to, &fields[i]);
-    h->trailers->n_bytes = (uint32_t)(to - h->trailers->bytes);
     return 0;
-}
-
-/* RFC 9112 7.1, 7.1.2 */
-bool nj__h1_put_last_chunk(struct nj_h1 *h)
-{
-    const struct nj__h1_trailers *t = h->trailers;
-
-    return nj__h1_out_append(h, "0\r\n", 3) && (!t || nj__h1_out_append(h, t->bytes, t->n_bytes)) &&
-           nj__h1_out_append(h, "\r\n", 2);
 }

@@ -152,12 +152,12 @@ Test(h1_conn, kept_bytes)
     rig_answer(r, rig_last(r));
     rig_output(r);
     cr_expect(nj_h1_may_read(r->h));
-    cr_expect_eq(nj_h1_input(r->h, NULL, 0), 0);
+    cr_expect_eq(nj_h1_input(r->h, (const uint8_t *)"", 0), 0);
     cr_expect_eq(r->n_req, 2);
     cr_expect(nj_h1_has_kept(r->h));
     rig_answer(r, rig_last(r));
     rig_output(r);
-    cr_expect_eq(nj_h1_input(r->h, NULL, 0), 0);
+    cr_expect_eq(nj_h1_input(r->h, (const uint8_t *)"", 0), 0);
     cr_expect(!nj_h1_has_kept(r->h), "it is an incomplete head");
     cr_expect_eq(nj_h1_unfinished_head_since(r->h, 7), 7);
     rig_say(r, " HTTP/1.1\r\nHost: h\r\n\r\n" GET("/4"));
@@ -183,7 +183,7 @@ Test(h1_conn, kept_bytes_and_input)
     nj_h1_drain(r->h); /* the open request is the last one */
     rig_answer(r, rig_last(r));
     rig_output(r);
-    cr_expect_eq(nj_h1_input(r->h, NULL, 0), 0);
+    cr_expect_eq(nj_h1_input(r->h, (const uint8_t *)"", 0), 0);
     cr_expect(!nj_h1_has_kept(r->h) && nj_h1_is_finished(r->h));
     keep(r, "x"); /* without effect */
     cr_expect_eq(nj_h1_buffered_bytes(r->h), 0);

@@ -265,6 +265,7 @@ static const struct {
     {"CONNECT / HTTP/1.1\r\n", 400, NJ_C_h1_target},
     {"CONNECT a HTTP/1.1\r\n", 400, NJ_C_h1_target},
     {"CONNECT a: HTTP/1.1\r\n", 400, NJ_C_h1_target},
+    {"CONNECT 127.0.0.1 HTTP/1.1\r\n", 400, NJ_C_h1_target},
     {"CONNECT [::1] HTTP/1.1\r\n", 400, NJ_C_h1_target},
     {"CONNECT u@a:80 HTTP/1.1\r\n", 400, NJ_C_h1_target},
     {"CONNECT http://a:80 HTTP/1.1\r\n", 400, NJ_C_h1_target},
