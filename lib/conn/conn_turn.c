@@ -283,7 +283,8 @@ void nj__conn_expire(struct nj_conn *c, nj_ns now)
             nj__conn_free(c, now);
         return;
     }
-    if (c->waits_for == NJ_CONN_WAIT_PROGRESS)
+    /* HTTP/1 cannot tell a closed socket from a client that waits for a slow handler. */
+    if (c->waits_for == NJ_CONN_WAIT_PROGRESS && !(c->peer_fin && c->state == NJ_CONN_H1))
         nj__abuse_record(cs, NJ_C_conn_timeout, &c->tcb->flow.tuple.remote);
     else
         nj_count(cs->counters, NJ_C_conn_timeout);

@@ -3,12 +3,15 @@
 #include "h1/h1_internal.h"
 
 #include "base/assert.h"
+#include "telem/counters_conn.h"
 
 struct nj_h1 *nj_h1_open(struct nj_h1_context *ctx, void *user, bool is_tls)
 {
     bool is_full = nj_alloc_would_exceed(ctx->alloc, sizeof(struct nj_h1));
     struct nj_h1 *h = is_full ? NULL : nj_alloc_zero(ctx->alloc, sizeof *h);
 
+    if (is_full)
+        nj_count(ctx->counters, NJ_C_h2_full);
     if (!h)
         return NULL;
     h->ctx = ctx;
@@ -45,7 +48,8 @@ bool nj_h1_is_finished(const struct nj_h1 *h)
 
 bool nj_h1_must_reset(const struct nj_h1 *h)
 {
-    return h->must_reset;
+    return h->must_reset || h->write_closed ||
+           (h->open && h->has_response && h->framing == NJ__H1_BY_CLOSE);
 }
 
 uint32_t nj_h1_n_requests(const struct nj_h1 *h)

@@ -114,8 +114,8 @@ int nj_h1_output(struct nj_h1 *h, const struct nj_byte_sink *sink, void *sink_ct
  * still comes (RFC 9112 9.6). */
 bool nj_h1_is_finished(const struct nj_h1 *h);
 /* A response that ends with the connection is incomplete, or output was discarded: the owner must
- * send RST instead of FIN, since a FIN would make it look complete (RFC 9112 8). Valid when
- * nj_h1_is_finished(). */
+ * send RST instead of FIN, since a FIN would make it look complete (RFC 9112 8). Ask when the
+ * connection is to end, before nj_h1_close(). */
 bool nj_h1_must_reset(const struct nj_h1 *h);
 /* 1 while a request is open, else 0. */
 uint32_t nj_h1_n_requests(const struct nj_h1 *h);
@@ -123,8 +123,8 @@ uint32_t nj_h1_n_requests(const struct nj_h1 *h);
 bool nj_h1_is_idle(const struct nj_h1 *h);
 
 /* Graceful shutdown: the open request is the last one, and its response says `Connection: close` if
- * its head is not yet sent. Without an open request the connection is finished once the outbox is
- * empty. */
+ * its head is not yet sent. So is a request whose head has begun to arrive. Without one the
+ * connection is finished once the outbox is empty. */
 void nj_h1_drain(struct nj_h1 *h);
 /* The peer took too long for a head: 408 and the end of the connection. For anything else, as a
  * record of TLS: the end alone, also of an open request, as by nj_h1_reset(). */

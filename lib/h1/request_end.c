@@ -44,8 +44,10 @@ void nj__h1_request_close(struct nj_h1 *h, bool complete)
 
 void nj_h1_drain(struct nj_h1 *h)
 {
+    bool has_begun = h->open || (h->read == NJ__H1_READ_HEAD && h->n_seen > 0);
+
     h->last = true;
-    if (!h->open)
+    if (!has_begun)
         nj__h1_end(h);
 }
 

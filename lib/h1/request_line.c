@@ -49,7 +49,7 @@ static bool take_version(struct nj__h1_head *head, struct nj_str v)
     if (v.n_bytes != 8 || !nj_str_starts_with(v, NJ_STR("HTTP/")) || v.p[5] < '0' || v.p[5] > '9' ||
         v.p[6] != '.' || v.p[7] < '0' || v.p[7] > '9')
         return nj__h1_refuse_head(head, 400, NJ_C_h1_request_line);
-    head->req.version = v.p[7] == '0' ? NJ_HTTP_1_0 : NJ_HTTP_1_1;
+    head->req.version = v.p[5] == '1' && v.p[7] == '0' ? NJ_HTTP_1_0 : NJ_HTTP_1_1;
     return v.p[5] == '1' || nj__h1_refuse_head(head, 505, NJ_C_h1_version);
 }
 

@@ -43,8 +43,8 @@ struct sim {
     uint64_t seed;
     struct sim_mix mix;
     nj_ns now;
-    bool calm;         /* faults have ended */
-    bool draining;     /* the server is shutting down */
+    bool calm;     /* faults have ended */
+    bool draining; /* the server is shutting down */
     nj_ns drain_began_at;
     uint64_t progress; /* packets and files that moved: without any the world is stuck */
     struct sim_agenda agenda;

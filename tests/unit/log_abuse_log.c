@@ -91,7 +91,7 @@ Test(log_abuse_log, refusals)
 {
     act(0, NJ_C_conn_http1, "198.18.0.9", 1);
     cr_expect_str_eq(next(), "refused: client 198.18.0.9: conn_http1 1 time: HTTP/1.x clients "
-                             "answered with 505");
+                             "answered with 505, or HTTP/1.x where TLS agreed on h2");
     cr_expect_eq(line.level, NJ_LEVEL_INFO);
     act(0, NJ_C_tls_flood, "198.18.0.9", 1);
     cr_expect(has(next(), "abuse: client 198.18.0.9: tls_flood 1 time: "), "%s", line.text);
