@@ -240,8 +240,11 @@ Test(h1_conn, drain)
     r = rig_new(); /* after the response; a part of a head is there */
     rig_say(r, GET("/1") "GET /2");
     nj_h1_drain(r->h);
-    cr_expect(nj_h1_is_finished(r->h));
-    cr_expect_eq(nj_h1_unfinished_head_since(r->h, 5), NJ_NEVER);
+    cr_expect(!nj_h1_is_finished(r->h));
+    cr_expect_eq(nj_h1_unfinished_head_since(r->h, 5), 5);
+    rig_say(r, " HTTP/1.1\r\nHost: h\r\n\r\n");
+    cr_expect(nj_h1_is_finished(r->h) && rig_last(r)->complete);
+    cr_expect_eq(r->n_req, 2);
     cr_expect_eq(nj_h1_buffered_bytes(r->h), 0);
     rig_free(r);
 }
