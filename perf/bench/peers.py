@@ -212,6 +212,8 @@ def arguments():
     args.jit = (8, 1) if args.quick else (15, 3)
     record.check_names(parser, args.shapes, SHAPES)
     record.check_names(parser, args.peers, SERVERS, "peer")
+    if args.http1:
+        args.peers = [name for name in args.peers if name in ("nightjar", *HTTP1_PEERS)]
     return args
 
 
