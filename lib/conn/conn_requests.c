@@ -12,6 +12,7 @@
 #include "conn/session.h"
 #include "http/dispatch.h"
 #include "http/request_admission.h"
+#include "http/response_head.h"
 
 #define CREDIT_MAX_NS (10 * NJ_MS) /* largest debt of a connection */
 
@@ -394,8 +395,12 @@ static void on_refused_h1(void *user, struct nj_h1 *h1, const struct nj_request_
 {
     struct nj_conn *c = user;
     struct nj_txn_origin from = h1_origin(c, h1);
+    struct nj_txn *t = nj_h1_request_user(h1);
 
-    nj_txns_refuse_and_log(&c->conns->txns, &from, head, status);
+    if (t) /* its body is malformed */
+        nj_respond_error(t, status, (struct nj_field){0});
+    else
+        nj_txns_refuse_and_log(&c->conns->txns, &from, head, status);
 }
 
 #define H1_EVENTS                                                                                  \

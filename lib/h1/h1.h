@@ -47,9 +47,10 @@ struct nj_h1_events {
     void (*on_end)(void *user, struct nj_h1 *h);
     /* A request is refused because of its head, or of the framing of its body before a response
      * began. `req` has what could be read of its head; it may lack a method. If the request was
-     * passed to on_request, on_close was called for it, and `req` is empty. The callback must
-     * respond with `status` and no body before it returns. on_close is not called after it. The
-     * connection ends after the response. NULL: the engine responds with `status`. */
+     * passed to on_request, `req` is empty, the user pointer of the request is set, and on_close
+     * follows; else there is no such pointer, and on_close is not called. The callback must respond
+     * with `status` and no body before it returns. The connection ends after the response. NULL:
+     * the engine responds with `status`. */
     void (*on_refused)(void *user, struct nj_h1 *h, const struct nj_request_head *req,
                        uint16_t status);
     /* A request is refused, and `why` has counted it. on_refused follows if a response can be sent.

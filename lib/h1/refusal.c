@@ -17,12 +17,15 @@ void nj__h1_refuse(struct nj_h1 *h, const struct nj_request_head *req, uint16_t 
     nj_count(h->ctx->counters, why);
     if (ev->on_refusal_counted)
         ev->on_refusal_counted(h->user, why);
-    nj__h1_request_close(h, false);
-    if (!has_response && !h->write_closed) {
-        nj_count(h->ctx->counters, NJ_C_requests); /* it is a line of the access log */
-        h->number++;
+    if (has_response || h->write_closed) {
+        nj__h1_request_close(h, false);
+    } else {
+        if (!h->open) { /* it was not counted by on_request, and is a line of the access log */
+            nj_count(h->ctx->counters, NJ_C_requests);
+            h->number++;
+            h->is_head = req && nj_str_eq(req->method, NJ_STR("HEAD"));
+        }
         h->refusing = h->last = true;
-        h->is_head = req && nj_str_eq(req->method, NJ_STR("HEAD"));
         if (ev->on_refused)
             ev->on_refused(h->user, h, req ? req : &none, status);
         if (!h->has_response)

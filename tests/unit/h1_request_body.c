@@ -133,7 +133,7 @@ static const struct {
     {"0\r\n\rX", NJ_C_h1_field_name}, /* when its line ends */
 };
 
-/* Before the response, the request gets 400; on_close precedes. Sentences 295 - 297, 300, 303, 342.
+/* Before the response, the request gets 400; on_close follows. Sentences 295 - 297, 300, 303, 342.
  */
 Test(h1_request_body, bad_chunks)
 {
@@ -148,7 +148,7 @@ Test(h1_request_body, bad_chunks)
                       r->refused_status == 400,
                   "%s: %s", nj_counter_info[r->refused_why].name, bad[i].text);
         RIG_EXPECT(r, BAD);
-        cr_expect(rig_last(r)->closed && !rig_last(r)->complete && !rig_last(r)->ended);
+        cr_expect(rig_last(r)->closed && rig_last(r)->complete && !rig_last(r)->ended);
         cr_expect(nj_h1_is_finished(r->h));
         rig_free(r);
     }
@@ -191,7 +191,7 @@ Test(h1_request_body, extensions_are_bounded)
         struct rig *r = rig_new();
         rig_say(r, text);
         cr_expect_eq(rig_count(r, NJ_C_h1_chunk), over);
-        cr_expect_eq(rig_last(r)->complete, !over);
+        cr_expect_eq(rig_last(r)->ended, !over);
         rig_free(r);
     }
 }
