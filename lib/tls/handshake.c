@@ -165,6 +165,8 @@ int nj__tls_on_alpn(SSL *ssl, const unsigned char **out, unsigned char *n_out,
     h->info.protocol = NJ_TLS_HTTP2;
     if (!chosen && h->context->http1) {
         chosen = find_protocol(in, n_in, "http/1.1");
+        if (!chosen)
+            chosen = find_protocol(in, n_in, "http/1.0"); /* curl --http1.0 */
         h->info.protocol = NJ_TLS_HTTP1;
     }
     if (!chosen) {

@@ -4,8 +4,8 @@
  * in memory. It ends with the traffic secrets; libssl is not used after that.
  *
  * Only TLS 1.3 is accepted. ALPN (RFC 7301) selects h2 if the client offers it (RFC 9113 3.2), else
- * http/1.1 if it is offered and the context permits it. A client without ALPN gets HTTP/1.1, if
- * permitted. There is no early data (0-RTT) and no authentication after the handshake.
+ * http/1.1 or http/1.0 if it is offered and the context permits HTTP/1. A client without ALPN gets
+ * HTTP/1.1, if permitted. There is no early data (0-RTT) and no authentication after the handshake.
  *
  * One thread at a time uses a handshake; it may be another thread for each call.
  */

@@ -134,14 +134,15 @@ class Tls(ServerCase):
 
     def test_alpn_chooses_the_protocol(self):
         for offer, said in ((("-alpn", "http/1.1"), "ALPN protocol: http/1.1\n"),
+                            (("-alpn", "http/1.0"), "ALPN protocol: http/1.0\n"),
                             (("-alpn", "http/1.1,h2"), "ALPN protocol: h2\n"),
                             ((), "No ALPN negotiated\n")):
             with self.subTest(offer=offer):
                 self.assertIn(said, self.s_client(*offer).stdout)
-        until("they are counted", lambda: self.counted("tls_handshakes") == 3)
+        until("they are counted", lambda: self.counted("tls_handshakes") == 4)
 
     def test_what_is_refused_is_counted(self):
-        done = self.s_client("-alpn", "http/1.0")
+        done = self.s_client("-alpn", "h3")
         self.assertIn("alert number 120", done.stderr)
         self.assertEqual(1, self.counted("tls_failed_alpn"))
         done = self.s_client("-tls1_2")

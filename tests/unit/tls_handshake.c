@@ -383,7 +383,7 @@ static const struct {
     {"\x02h3\x08http/1.0\x08http/1.1\x04spdy", NONE, NJ_TLS_HTTP1},
     {"\x02h3\x08http/1.1\x03h2c\x02h2", NJ_TLS_HTTP2, NJ_TLS_HTTP2},
     {NULL, NONE, NJ_TLS_HTTP1},
-    {"\x08http/1.0", NONE, NONE},
+    {"\x08http/1.0", NONE, NJ_TLS_HTTP1},
     {"\x02H2\x08HTTP/1.1", NONE, NONE},
     {"\x03h2c\x01h\x09http/1.12\x07http/1.", NONE, NONE},
     {"\x0bh2\x08http/1.1", NONE, NONE}, /* one name, which has others in it */
@@ -410,7 +410,10 @@ static void expect_no_protocol(const struct meeting *m, const char *offered)
 static void expect_protocol(const struct meeting *m, const struct client *c, const char *offered,
                             int wanted)
 {
-    const char *name = !offered ? "" : wanted == NJ_TLS_HTTP2 ? "h2" : "http/1.1";
+    const char *name = !offered                          ? ""
+                       : wanted == NJ_TLS_HTTP2          ? "h2"
+                       : strstr(offered, "\x08http/1.1") ? "http/1.1"
+                                                         : "http/1.0";
     const unsigned char *alpn;
     unsigned n;
 
