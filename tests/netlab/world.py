@@ -418,13 +418,14 @@ class World:
     def client_popen(self, *command, **more):
         return subprocess.Popen(["ip", "netns", "exec", self.client_ns, *command], **more)
 
-    def connect(self, source=None, port=80):
-        """A TCP connection from the clients' namespace to the server. `source`: its own address."""
+    def connect(self, source=None, port=80, source_port=0):
+        """A TCP connection from the clients' namespace to the server. `source`, `source_port`: its
+        own address and port."""
         with inside(self.client_ns):
             s = socket.socket()
         s.settimeout(time_limit())
-        if source:
-            s.bind((source, 0))
+        if source or source_port:
+            s.bind((source or CLIENT_ADDR, source_port))
         s.connect((SERVER_ADDR, port))
         return s
 
