@@ -34,11 +34,7 @@ class Http1Case(ServerCase):
         cls.write("small", b"small\n")
 
     def setUp(self):
-        """The lines of former tests are written, or they would count for this one."""
-        def written():
-            stats = self.server.stats()
-            return stats["access_written"] + stats["access_lost"] == stats["requests"]
-        until("former requests are logged", written)
+        self.wait_for_log()  # lines of former tests must not count for this one
         super().setUp()
 
     @classmethod

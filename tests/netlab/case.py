@@ -171,6 +171,13 @@ class ServerCase(unittest.TestCase):
         """The increase of a counter since the start of the test."""
         return self.server.stats()[name] - self.before[name]
 
+    def wait_for_log(self):
+        """Waits until each request so far has its line in the access log."""
+        def written():
+            stats = self.server.stats()
+            return stats["access_written"] + stats["access_lost"] == stats["requests"]
+        until("all requests are logged", written)
+
     def curl(self, *args, **more):
         done = self.world.client("curl", "-sS", "--http2-prior-knowledge", *args, **more)
         self.assertEqual(0, done.returncode, done.stderr)
