@@ -282,7 +282,7 @@ static uint32_t run(const uint8_t *data, size_t n_bytes, uint32_t chunk, uint32_
     }
     nj_h1_end_for_timeout(f.h);
     (void)output(&f);
-    NJ_CHECK(!nj_h1_must_reset(f.h) || nj_h1_is_finished(f.h));
+    NJ_CHECK(!nj_h1_must_reset(f.h) || nj_h1_is_finished(f.h) || nj_h1_n_requests(f.h) > 0);
     nj_h1_close(f.h);
     NJ_CHECK(f.n_requests == 0 && f.n_bodies == 0 && f.alloc.bytes_used == 0);
     nj_h1_context_free(ctx);
