@@ -10,7 +10,7 @@
 enum state { SIZE, BEFORE_EXT, NAME_BEGIN, NAME, AFTER_NAME, VALUE_BEGIN, VALUE, QUOTED, ESCAPED,
              AFTER_QUOTED, LINE_END, DATA_CR, DATA_LF };
 
-enum class { NONE, TCHAR, TEXT, BLANK, SEMICOLON, EQUALS, QUOTE, BACKSLASH, CR, N_CLASSES };
+enum octet { NONE, TCHAR, TEXT, BLANK, SEMICOLON, EQUALS, QUOTE, BACKSLASH, CR, N_CLASSES };
 
 /* By state and class of the next octet. chunk-ext = *( BWS ";" BWS name [ BWS "=" BWS value ] ). */
 static const uint8_t next_state[LINE_END][N_CLASSES] = {
@@ -28,16 +28,16 @@ static const uint8_t next_state[LINE_END][N_CLASSES] = {
 };
 /* clang-format on */
 
-static enum class class_of(uint8_t c) {
+static enum octet class_of(uint8_t c)
+{
     static const char marks[] = "\r \t;=\"\\";
     static const uint8_t classes[] = {CR, BLANK, BLANK, SEMICOLON, EQUALS, QUOTE, BACKSLASH};
     const char *mark = memchr(marks, c, sizeof classes);
     uint8_t in = nj_syntax_allowed_in[c];
 
-    if (mark) return (enum class)classes[mark - marks];
-    return in & NJ_IN_METHOD  ? TCHAR
-           : in & NJ_IN_VALUE ? TEXT
-                              : NONE;
+    if (mark)
+        return (enum octet)classes[mark - marks];
+    return in & NJ_IN_METHOD ? TCHAR : in & NJ_IN_VALUE ? TEXT : NONE;
 }
 
 /* One octet of the line with the size. False: it is malformed, or too long. */
