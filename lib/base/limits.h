@@ -24,7 +24,7 @@
 #define NJ_RING_DEFAULT 1024u
 #define NJ_RING_MAX     8192u
 
-/* Bytes a connection may hold between HTTP/2 and the wire, unsent plus unacknowledged: two
+/* Bytes a connection may hold between HTTP and the wire, unsent plus unacknowledged: two
  * congestion windows, at least MIN and at most MAX. So a peer that acknowledges nothing pins MIN,
  * and 4 MiB carry 320 Mbit/s over 100 ms. */
 #define NJ_SENDQ_BYTES_MIN (64u * 1024u)

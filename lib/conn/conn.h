@@ -77,7 +77,7 @@ struct nj_conn {
 };
 _Static_assert(sizeof(struct nj_conn) <= NJ_CACHE_LINE, "a million of them say nothing");
 
-/* Marks the connection as ready to send. `conn` is the user pointer of its HTTP/2 session. */
+/* Marks the connection as ready to send. `conn` is the user pointer of its session. */
 static inline void nj__conn_mark_ready(void *conn)
 {
     struct nj_conn *c = conn;
@@ -171,7 +171,7 @@ void nj__pressure_wait(struct nj_conn *c);
 void nj__pressure_wake_waiting(struct nj_conns *cs);
 /* Mbufs for sending are short: resets peers that acknowledge nothing. */
 void nj__pressure_reset_unacking(struct nj_conns *cs, nj_ns now);
-/* Received mbufs or memory of HTTP/2 are short: resets connections of the clients that hold most of
- * them. To be called again at once while the shortage lasts. Returns how many were reset. */
+/* Received mbufs or memory of sessions are short: resets connections of the clients that hold most
+ * of them. To be called again at once while the shortage lasts. Returns how many were reset. */
 uint32_t nj__pressure_reset_holders(struct nj_conns *cs, nj_ns now);
 nj_ns nj__pressure_next_at(const struct nj_conns *cs);

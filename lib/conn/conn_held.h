@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What a connection holds of resources that can run out, counted for its client: received mbufs,
- * memory of HTTP/2, and mbufs of its send queue while these are short. All calls belong to the
+ * memory of its session, and mbufs of its send queue while these are short. All calls belong to the
  * shard's lcore.
  */
 #pragma once

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Records of a shard's connections, between TCP and HTTP/2. Follows RFC 8446 5 and 6.
+ * Records of a shard's connections, between TCP and HTTP. Follows RFC 8446 5 and 6.
  *
  * A record is sealed when TCP can send it, into a buffer that the send queue then refers to. TCP
  * sends a retransmission from the same bytes (docs/adr/0022).

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * TLS of connections: handshakes as tasks of the workers, and records between TCP and HTTP/2 (RFC
+ * TLS of connections: handshakes as tasks of the workers, and records between TCP and HTTP (RFC
  * 8446). A connection to the port of TLS has a struct nj_conn_tls from its first byte on.
  *
  * All calls belong to the shard's lcore, except what the workers run.
@@ -59,8 +59,8 @@ struct nj_client_cert *nj__conn_tls_cert(const void *conn);
 /* Sends close_notify. */
 void nj__conn_tls_close(struct nj_conn *c);
 
-/* The sink of HTTP/2, of a struct nj_conn. What it takes is sealed by nj__conn_tls_flush(), after
- * nj_h2_output(). */
+/* The sink of a session, of a struct nj_conn. What it takes is sealed by nj__conn_tls_flush(),
+ * after the session has written. */
 uint32_t nj__conn_tls_room(const struct nj_conn *c, uint32_t tcp_room);
 bool nj__conn_tls_copy(void *conn, const uint8_t *data, uint32_t n_bytes);
 bool nj__conn_tls_refer(void *conn, const struct nj_slice *slice);

@@ -110,7 +110,7 @@ struct nj_conns {
     struct nj_list unacked;    /* connections with a non-empty send queue, least recent ACK first */
     struct nj_list tx_waiting; /* connections that wait for mbufs to send, in turn */
     struct nj_held_shares held_mbufs;  /* received mbufs that connections hold, by client */
-    struct nj_held_shares held_memory; /* KiB of buffers of HTTP/2 */
+    struct nj_held_shares held_memory; /* KiB of buffers of sessions */
     struct nj_held_shares held_output; /* mbufs of send queues, while they are short */
 
     nj_ns goaway_at;           /* draining: time of the final GOAWAY */

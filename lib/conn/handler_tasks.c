@@ -3,7 +3,7 @@
  * Runs handlers of routes for the requests of a shard.
  *
  * The parser only queues a request with its connection (conn_requests.c), because no handler may
- * run within HTTP/2's input. The request is offered to the strategy (EWYK,
+ * run within a session's input. The request is offered to the strategy (EWYK,
  * sched/ewyk_fiber_scheduler.h) when the parser has returned. What the handler responded is passed
  * to the stream after the handler has returned or parked.
  */

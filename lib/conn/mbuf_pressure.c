@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frees mbufs when the pools run low, and memory of HTTP/2. Resets peers that do not acknowledge
+/* Frees mbufs when the pools run low, and memory of sessions. Resets peers that do not acknowledge
  * output, and connections that hold received mbufs or memory; the shard keeps them on lists, so
  * they are found at once. */
 #include "conn/abuse_reason_counts.h"
@@ -22,7 +22,7 @@
 #define HELD_GRACE         (50 * NJ_MS)
 #define HOLDERS_RESET_MAX  64u /* resets per step: each may free one mbuf only */
 #define MEMORY_RESET_MAX   8u  /* resets per step: each frees a session at least */
-/* Part of the memory of HTTP/2 that clients share for buffers: as many sessions as there are
+/* Part of the memory of sessions that clients share for buffers: as many sessions as there are
  * connections by default (65,536 of 28 KiB) take the rest. */
 #define MEMORY_SHARED      8u
 

@@ -8,7 +8,7 @@
 #include "base/limits.h"
 #include "conn/conn.h"
 
-/* With fewer mbufs left than this, HTTP/2 is not asked for output, so that segments queued by TCP
+/* With fewer mbufs left than this, no session is asked for output, so that segments queued by TCP
  * can still be sent. */
 #define NJ_TX_POOL_LOW     256u
 /* A connection with queued output leaves this part of the pool to connections without, and to
@@ -16,15 +16,15 @@
  * client gets a share: see nj__conn_may_send(). */
 #define NJ_TX_POOL_RESERVE 8u
 
-/* HTTP/2 is asked for output while the connection's send queue is below 1/NJ_TX_SHARES of the mbufs
- * left and below NJ_TX_SHARE_MAX. 64 KiB take 10 mbufs in frames of 16 KiB, up to 250 in small
- * frames. Each NJ_TX_SHARE_BYTES of the congestion window add one: a frame of 16 KiB takes two
- * mbufs, and two windows' worth may be queued. */
+/* A session is asked for output while the connection's send queue is below 1/NJ_TX_SHARES of the
+ * mbufs left and below NJ_TX_SHARE_MAX. 64 KiB take 10 mbufs in frames of 16 KiB, up to 250 in
+ * small frames. Each NJ_TX_SHARE_BYTES of the congestion window add one: a frame of 16 KiB takes
+ * two mbufs, and two windows' worth may be queued. */
 #define NJ_TX_SHARES      32u
 #define NJ_TX_SHARE_MAX   64u
 #define NJ_TX_SHARE_BYTES 4096u
 
-/* With less room than this HTTP/2 is not asked for output, and input is not read. The longest
+/* With less room than this a session is not asked for output, and input is not read. The longest
  * response head fits: a redirect whose location is a path of NJ_PATH_MAX with every byte escaped.
  */
 #define NJ_SEND_ROOM_MIN (4 * NJ_PATH_MAX)
@@ -39,7 +39,7 @@ uint32_t nj__tx_mbufs_reserve(const struct rte_mempool *tx_pool);
  * reserve? */
 bool nj__conn_has_send_share(const struct nj_conn *c);
 
-/* Mbufs for sending are short: may HTTP/2 be asked for output? Its client has a share, and the
+/* Mbufs for sending are short: may the session be asked for output? Its client has a share, and the
  * connection has nothing in its send queue. */
 static inline bool nj__conn_may_send(const struct nj_conn *c)
 {

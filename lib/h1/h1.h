@@ -106,9 +106,9 @@ bool nj_h1_keep(struct nj_h1 *h, const uint8_t *data, uint32_t n_bytes);
 bool nj_h1_has_kept(const struct nj_h1 *h);
 
 /* Write what is queued and the body of the response into the sink, until nothing is left or the
- * sink has room for less than 4096 bytes. A body that is complete is a run of references without
- * bytes of ours between them, unless it is chunked. Returns 0, or -1 when out of memory: the
- * connection must be reset. Call it after each input. */
+ * sink has room for less than 4096 bytes. The engine adds nothing between the pieces of a body,
+ * unless the body is chunked. Returns 0, or -1 when out of memory: then the owner must reset the
+ * connection. Call it after each input. */
 int nj_h1_output(struct nj_h1 *h, const struct nj_byte_sink *sink, void *sink_ctx);
 
 /* Nothing remains to be sent, and no request will be read: the owner sends FIN and discards what

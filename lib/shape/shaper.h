@@ -80,7 +80,7 @@ struct nj_paced_limit {
 /* A paced response: a body around another one that shows only bytes with credit. Embedded by its
  * owner. The fields are private to lib/shape, except the last ones. */
 struct nj_paced {
-    struct nj_body body; /* the body for HTTP/2 */
+    struct nj_body body; /* the body for the framing */
     struct nj_shape *shape;
     struct nj_body *inner;
     struct nj_paced_group *group; /* its client in its class, on this shard */
@@ -116,7 +116,7 @@ struct nj_paced {
  * nj_paced_begin() starts a response of a class (of the policy in use) and a client, which the
  * caller keeps referenced until the end. Returns false when no group can be allocated (503).
  *
- * nj_paced_wrap() returns the body for HTTP/2, which closes `inner` with it; NULL for NULL.
+ * nj_paced_wrap() returns the body for the framing, which closes `inner` with it; NULL for NULL.
  * nj_paced_end() is called when the stream has ended, wrapped or not, and the body is closed.
  */
 bool nj_paced_begin(struct nj_shape *s, struct nj_paced *f, const struct nj_class *class_of,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-testssl.sh has no finding above LOW. It offers ALPN in few of its handshakes, and nightjar refuses
-those without. Therefore the test adds `h2` to the others: to those of openssl by a wrapper, to
-those that testssl.sh writes itself by a line in a copy of it.
+testssl.sh has no finding above LOW. It offers ALPN in few of its handshakes. The test adds `h2` to
+the others, so that it examines connections of HTTP/2: to those of openssl by a wrapper, to those
+that testssl.sh writes itself by a line in a copy of it.
 """
 import json
 import os

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Several requests on a connection, and what comes after the last one (RFC 9112 9.3, 9.6)."""
+"""A client sends several requests on one connection, or more bytes after its last request (RFC
+9112 9.3, 9.6)."""
 from tests.http1.case import CHUNKED, FIVE, HOST, SMUGGLED, Group, get, head, post
 
 group = Group("pipelining")

@@ -5,7 +5,7 @@
  *
  * Handlers run as tasks of a strategy (sched/): on a fiber, inline, or on a worker. API calls only
  * record what the handler wants. The root context carries it out in nj_exchanges_process_dirty(),
- * after the handler parked or returned: handlers never call into HTTP/2.
+ * after the handler parked or returned: handlers never call into a framing.
  *
  * An exchange lives until its stream has closed and its handler has finished, in either order. All
  * calls belong to the shard's lcore, in its root context.
@@ -80,7 +80,7 @@ void nj_conn_exchanges_detach(struct nj_conn_exchanges *conn);
 struct nj_list *nj_exchange_node(struct nj_exchange *x);
 struct nj_exchange *nj_exchange_of_node(struct nj_list *node);
 
-/* Request body bytes from the stream; also called within HTTP/2's callbacks. */
+/* Request body bytes from the stream; also called within the callbacks of a framing. */
 void nj_exchange_receive_body(struct nj_exchange *x, const uint8_t *data, size_t n_bytes);
 void nj_exchange_on_body_end(struct nj_exchange *x);
 /* True while the handler runs or is parked, on a fiber or a worker. */

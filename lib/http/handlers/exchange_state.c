@@ -54,7 +54,7 @@ void nj__handler_done(struct nj_exchange *x)
     x->state = NJ__EXCHANGE_FINISHED;
     x->resp.ended = true;
     x->due = 0;
-    /* HTTP/2 returns the flow-control credit when the stream closes. */
+    /* the framing returns the flow-control credit when the stream closes. */
     nj_byte_queue_clear(&x->req.body);
     nj_timer_disarm(&x->set->wheel, &x->timer);
     nj_list_del(&x->waiting_for_buf);

@@ -134,7 +134,7 @@ struct nj_exchange {
     uint8_t state;   /* enum nj__exchange_state */
     uint8_t waiting; /* enum nj__waiting: what its fiber waits for */
     uint8_t due;
-    bool body_open;    /* HTTP/2 owns the body */
+    bool body_open;    /* the framing owns the body */
     bool with_workers; /* worker_dispatch.c owns its task, until poll() returns it */
     bool head_sent, end_sent, reset_sent;
     bool body_overdue;          /* the body timed out */

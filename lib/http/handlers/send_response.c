@@ -189,7 +189,7 @@ void nj__exchange_send_pending(struct nj_exchange *x)
     }
 }
 
-/* --- the body, for HTTP/2 --- */
+/* --- the body, for the framing --- */
 
 static struct nj_exchange *of_body(const struct nj_body *body)
 {

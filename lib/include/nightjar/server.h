@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * Run a nightjar server: one shard per EAL lcore, a folder served over HTTP/2.
+ * Run a nightjar server: one shard per EAL lcore, a folder served over HTTP/2 and HTTP/1.1.
  *
  * As the whole program:
  *
