@@ -7,11 +7,14 @@
 #include "base/header_field.h"
 #include "base/limits.h"
 
-/* The fields of a handler and those of a file together. */
-#define NJ_RESP_HEAD_FIELDS_MAX (NJ_RESPONSE_FIELDS_MAX + 16u)
+/* The fields of a handler, those of a file, and those of the rules of a site together. */
+#define NJ_RESP_HEAD_FIELDS_MAX (NJ_RESPONSE_FIELDS_MAX + 16u + 18u)
 /* Room before them for the fields of every response, which come first (RFC 9110 5.3): server and
  * date today. */
 #define NJ_RESP_HEAD_OWN        4u
+
+/* The most fields of a response, and the most trailer fields. */
+#define NJ_RESP_HEAD_SENT_MAX (NJ_RESP_HEAD_OWN + NJ_RESP_HEAD_FIELDS_MAX)
 
 /* The caller's storage; usually on the stack. To begin one, set n_given and n_fields. */
 struct nj_resp_head {

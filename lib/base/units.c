@@ -19,8 +19,8 @@ struct unit {
 
 static const struct unit byte_units[] = {
     {"", 1}, {"B", 1}, {"KiB", 1024}, {"MiB", 1048576}, {"GiB", 1073741824}, {NULL, 0}};
-static const struct unit second_units[] = {{"", 1},   {"s", 1},    {"ms", 0.001},
-                                           {"m", 60}, {"h", 3600}, {NULL, 0}};
+static const struct unit second_units[] = {{"", 1},     {"s", 1},     {"ms", 0.001}, {"m", 60},
+                                           {"h", 3600}, {"d", 86400}, {NULL, 0}};
 static const struct unit rate_units[] = {{"", 1},
                                          {"B/s", 1},
                                          {"KiB/s", 1024},

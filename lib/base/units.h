@@ -12,7 +12,7 @@
 #define NJ_RATE_SYNTAX "a rate such as 20MiB/s, 200KiB/s or 100Mbit/s, from 1 to 1024GiB/s"
 
 /* Parse all of `text`. False if it is malformed or out of range; *out is then undefined. */
-bool nj_parse_seconds(const char *text, double *out);        /* 500ms, 10s, 10, 2m, 1h */
+bool nj_parse_seconds(const char *text, double *out);        /* 500ms, 10s, 10, 2m, 1h, 7d */
 bool nj_parse_bytes(const char *text, uint64_t *out);        /* 64KiB, 1GiB, 100 */
 bool nj_parse_rate(const char *text, uint64_t *out);         /* 20MiB/s, 100Mbit/s, 1000 */
 bool nj_parse_decimal(const char *text, uint64_t *out);      /* decimal digits */

@@ -169,6 +169,21 @@ static void show_protocols(const struct nj_server_config *config)
         printf("port %u: TLS 1.3 with %s\n", config->tls_port, protocols);
 }
 
+/* Sections of sites and paths, in the order of the file. */
+static void show_sites(const struct nj_policy_file *f)
+{
+    for (uint32_t i = 0; f->ini && i < f->ini->n_sections; i++) {
+        const struct nj_ini_section *s = &f->ini->section[i];
+        if (strncmp(s->name, "site", 4) != 0 && strncmp(s->name, "path", 4) != 0)
+            continue;
+        fputs(s->name, stdout);
+        for (uint32_t k = 0; k < s->n; k++)
+            printf("%s%s = %s", k == 0 ? ": " : "; ", f->ini->entry[s->first + k].key,
+                   f->ini->entry[s->first + k].value);
+        putchar('\n');
+    }
+}
+
 static void show_policy(const struct nj_policy_file *f, const struct nj_server_config *config)
 {
     struct nj_policy p;
@@ -202,6 +217,7 @@ static void show_policy(const struct nj_policy_file *f, const struct nj_server_c
         printf("list %s", f->list[i]);
         show_networks(f, i);
     }
+    show_sites(f);
     if (nj_policy_file_has_hours(f)) {
         nj_time_zone_name(name);
         nj_time_zone_format(name, time(NULL), zone);

@@ -158,6 +158,19 @@ static char *copy_string(struct scan *s, const char *p, const char *end)
     return copy;
 }
 
+/* Makes room for one more element of an array, whose capacity is a power of two. */
+static bool grow(struct scan *s, void **array, uint32_t n, size_t n_each)
+{
+    if (n & (n - 1) && n > 0) /* there is room */
+        return true;
+    void *more = realloc(*array, (n > 0 ? 2 * (size_t)n : 1) * n_each);
+    if (more)
+        *array = more;
+    else
+        nj_diag_add(s->faults, s->file, s->line, "out of memory");
+    return more != NULL;
+}
+
 static void parse_section(struct scan *s, const char *p, const char *end)
 {
     const char *close = memchr(p, ']', (size_t)(end - p)), *rest = close ? close + 1 : end;
@@ -171,11 +184,11 @@ static void parse_section(struct scan *s, const char *p, const char *end)
     }
     p++;
     nj_ini_trim_range(&p, &close);
-    if (p == close || close - p >= NJ_INI_NAME_BYTES || memchr(p, '[', (size_t)(close - p)) ||
+    if (p == close || close - p >= NJ_INI_SECTION_BYTES || memchr(p, '[', (size_t)(close - p)) ||
         memchr(p, COMMENT, (size_t)(close - p))) {
         nj_diag_add(s->faults, s->file, s->line,
                     "section name: expected 1 to %d characters without [ and #",
-                    NJ_INI_NAME_BYTES - 1);
+                    NJ_INI_SECTION_BYTES - 1);
         return;
     }
     if (s->ini->n_sections == NJ_INI_SECTIONS_MAX) {
@@ -183,8 +196,10 @@ static void parse_section(struct scan *s, const char *p, const char *end)
                     NJ_INI_SECTIONS_MAX);
         return;
     }
-    s->ini->section[s->ini->n_sections++] =
-        (struct nj_ini_section){copy_string(s, p, close), s->line, s->ini->n_entries, 0, false};
+    if (!grow(s, (void **)&s->ini->section, s->ini->n_sections, sizeof *s->ini->section))
+        return;
+    s->ini->section[s->ini->n_sections++] = (struct nj_ini_section){
+        copy_string(s, p, close), s->line, s->ini->n_entries, 0, false, false};
     s->in_section = true;
 }
 
@@ -232,7 +247,8 @@ static void parse_entry(struct scan *s, const char *p, const char *end)
     else if (s->ini->n_entries == NJ_INI_ENTRIES_MAX)
         nj_diag_add(s->faults, s->file, s->line, "too many keys: expected at most %u",
                     NJ_INI_ENTRIES_MAX);
-    else if (s->in_section) {
+    else if (s->in_section &&
+             grow(s, (void **)&s->ini->entry, s->ini->n_entries, sizeof *s->ini->entry)) {
         char *kept = copy_string(s, p, key_end);
         s->ini->entry[s->ini->n_entries++] =
             (struct nj_ini_entry){kept, unescape(copy_string(s, value, end)), s->line};
@@ -271,9 +287,8 @@ struct nj_ini *nj_ini_parse(const char *file, const char *text, size_t n_bytes,
 
     if (!ini)
         return NULL;
-    ini->entry = calloc(NJ_INI_ENTRIES_MAX, sizeof *ini->entry);
     ini->store = s.free_space = malloc(n_bytes + 1);
-    if (!ini->entry || !ini->store) {
+    if (!ini->store) {
         nj_ini_free(ini);
         return NULL;
     }
@@ -286,10 +301,59 @@ struct nj_ini *nj_ini_parse(const char *file, const char *text, size_t n_bytes,
     return ini;
 }
 
+static int compare_names(const char *a, const char *b)
+{
+    while (*a && *b) {
+        size_t blank_a = strspn(a, " \t"), blank_b = strspn(b, " \t");
+        if ((blank_a > 0) != (blank_b > 0))
+            return blank_a > 0 ? -1 : 1;
+        a += blank_a;
+        b += blank_b;
+        if (*a != *b) /* names have no blanks at their ends */
+            return (uint8_t)*a < (uint8_t)*b ? -1 : 1;
+        a++;
+        b++;
+    }
+    return (*a != '\0') - (*b != '\0');
+}
+
+static int compare_sections(const void *x, const void *y)
+{
+    const struct nj_ini_section *a = *(const struct nj_ini_section *const *)x,
+                                *b = *(const struct nj_ini_section *const *)y;
+    int order = compare_names(a->name, b->name);
+
+    return order != 0 ? order : (a > b) - (a < b); /* that of the file */
+}
+
+void nj_ini_mark_duplicates(struct nj_ini *ini, const char *file, struct nj_diags *faults)
+{
+    struct nj_ini_section **sorted = malloc((ini->n_sections + 1) * sizeof(*sorted));
+    uint32_t first = 0;
+
+    if (!sorted) {
+        nj_diag_add(faults, file, 0, "out of memory");
+        return;
+    }
+    for (uint32_t i = 0; i < ini->n_sections; i++)
+        sorted[i] = &ini->section[i];
+    qsort(sorted, ini->n_sections, sizeof(*sorted), compare_sections);
+    for (uint32_t i = 1; i < ini->n_sections; i++) {
+        sorted[i]->is_duplicate = compare_names(sorted[first]->name, sorted[i]->name) == 0;
+        if (sorted[i]->is_duplicate)
+            nj_diag_add(faults, file, sorted[i]->line, "[%s]: duplicate; first set on line %u",
+                        sorted[i]->name, sorted[first]->line);
+        else
+            first = i;
+    }
+    free(sorted);
+}
+
 void nj_ini_free(struct nj_ini *ini)
 {
     if (!ini)
         return;
+    free(ini->section);
     free(ini->entry);
     free(ini->store);
     free(ini);

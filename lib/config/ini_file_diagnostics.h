@@ -12,12 +12,13 @@
 
 #include "base/compiler.h"
 
-#define NJ_INI_BYTES_MAX    (1u << 20)
-#define NJ_INI_SECTIONS_MAX 256u
-#define NJ_INI_ENTRIES_MAX  4096u
-/* Sizes of names (sections, keys) and values, including the NUL. */
-#define NJ_INI_NAME_BYTES   64
-#define NJ_INI_VALUE_BYTES  256
+#define NJ_INI_BYTES_MAX     (32u << 20)
+#define NJ_INI_SECTIONS_MAX  (1u << 17)
+#define NJ_INI_ENTRIES_MAX   (1u << 20)
+/* Sizes of names of sections, keys and values, including the NUL. */
+#define NJ_INI_SECTION_BYTES 512
+#define NJ_INI_NAME_BYTES    64
+#define NJ_INI_VALUE_BYTES   2048
 
 /* Diagnostics, one per line: "FILE:LINE: what is wrong: what is expected". */
 #define NJ_DIAGS_MAX 64u /* further ones are only counted */
@@ -42,11 +43,12 @@ struct nj_ini_section {
     const char *name;        /* not empty */
     uint32_t line, first, n; /* entries */
     bool is_incomplete;      /* an invalid line in it was skipped */
+    bool is_duplicate;       /* an earlier section has its name */
 };
 
 struct nj_ini {
     uint32_t n_sections, n_entries;
-    struct nj_ini_section section[NJ_INI_SECTIONS_MAX];
+    struct nj_ini_section *section;
     struct nj_ini_entry *entry;
     void *store; /* the strings */
 };
@@ -62,4 +64,7 @@ void nj_ini_trim_range(const char **from, const char **to);
 /* Parse the text. Invalid lines are reported and skipped. NULL if there is no memory. */
 struct nj_ini *nj_ini_parse(const char *file, const char *text, size_t n_bytes,
                             struct nj_diags *faults);
+/* Report and mark each section whose name an earlier one has. The number of blanks between words
+ * makes no difference. */
+void nj_ini_mark_duplicates(struct nj_ini *ini, const char *file, struct nj_diags *faults);
 void nj_ini_free(struct nj_ini *ini);

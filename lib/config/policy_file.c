@@ -10,14 +10,15 @@
 #include "base/units.h"
 #include "config/config_by_name.h"
 #include "config/settings_validate.h"
+#include "config/site_sections.h"
 
-enum kind { SERVER, CLIENT, LIST, CLASS, HOURS, CONFIG, INVALID };
+enum kind { SERVER, CLIENT, LIST, CLASS, HOURS, CONFIG, SITE, SITE_PATH, INVALID };
 
 /* A section of the file and its kind. */
 struct section {
     const struct nj_ini_section *ini;
     enum kind kind;
-    uint8_t index; /* of the list, class or override */
+    uint32_t index; /* of the list, class, override, site or path */
     const char *name;
 };
 
@@ -28,6 +29,8 @@ static const char *const extra_keys[][6] = {
     [CLASS] = {"path", "host", "list", "header", "tls_subject", "hours"},
     [HOURS] = {NULL},
     [CONFIG] = {NULL},
+    [SITE] = {NULL},
+    [SITE_PATH] = {NULL},
 };
 
 /* --- diagnostics ---------------------------------------------------------------------------- */
@@ -43,6 +46,11 @@ static bool is_server(const struct section *s)
     return s->kind == SERVER || (s->kind == HOURS && strncmp(s->ini->name, "server", 6) == 0);
 }
 
+static bool is_of_site(const struct section *s)
+{
+    return s->kind == SITE || s->kind == SITE_PATH;
+}
+
 /* The i-th key of such a section. */
 static const char *key_name(void *section, uint32_t i)
 {
@@ -56,6 +64,8 @@ static const char *key_name(void *section, uint32_t i)
                 return c->name;
         return NULL;
     }
+    if (is_of_site(s))
+        return nj__site_key_name(s->kind == SITE, i);
     uint32_t n = 0;
     while (n < 6 && extra_keys[s->kind][n])
         n++;
@@ -70,8 +80,8 @@ static const char *key_name(void *section, uint32_t i)
 
 static const char *section_name(void *unused, uint32_t i)
 {
-    static const char *const names[] = {"server", "client", "list", "class",
-                                        "files",  "limits", "log",  NULL};
+    static const char *const names[] = {"server", "client", "list",   "class", "site",
+                                        "path",   "files",  "limits", "log",   NULL};
     (void)unused;
     return names[i];
 }
@@ -138,7 +148,7 @@ static void report_unknown_key(struct nj__policy_reader *r, struct section *s,
 /* --- sections ------------------------------------------------------------------------------- */
 
 /* Splits "class NAME HOURS" into at most four words; a fourth means too many. */
-static uint32_t split(const char *name, char word[4][NJ_INI_NAME_BYTES])
+static uint32_t split(const char *name, char word[4][NJ_INI_SECTION_BYTES])
 {
     uint32_t n = 0;
 
@@ -199,7 +209,7 @@ static enum kind declare_class(struct nj__policy_reader *r, struct section *s, c
 static void declare_override(struct nj__policy_reader *r, struct section *s)
 {
     struct nj_policy_file *f = r->f;
-    char word[4][NJ_INI_NAME_BYTES];
+    char word[4][NJ_INI_SECTION_BYTES];
     uint16_t minutes[2];
     uint32_t n = split(s->ini->name, word);
     int of = strcmp(word[0], "server") == 0 ? NJ_POLICY_WHOLE_SERVER
@@ -224,19 +234,48 @@ static enum kind unknown_section(struct nj__policy_reader *r, const struct secti
     const char *near = nj__policy_closest_name(word, section_name, NULL);
 
     if (!near)
-        return section_error(r, s, "server, client, list NAME, class NAME, files, limits or log");
+        return section_error(r, s,
+                             "server, client, list NAME, class NAME, site NAME, path SITE PATH, "
+                             "files, limits or log");
     nj_diag_add(r->faults, r->path, s->ini->line, "[%s]: unknown section: did you mean [%s]?",
                 s->ini->name,
                 strcmp(near, "class") == 0  ? "class NAME"
                 : strcmp(near, "list") == 0 ? "list NAME"
+                : strcmp(near, "site") == 0 ? "site NAME"
+                : strcmp(near, "path") == 0 ? "path SITE PATH"
                                             : near);
     return INVALID;
+}
+
+/* Paths are declared later, when all sites are known. */
+static enum kind classify_site(struct nj__policy_reader *r, struct section *s,
+                               char word[4][NJ_INI_SECTION_BYTES], uint32_t n)
+{
+    if (strcmp(word[0], "path") == 0)
+        return n == 3 ? SITE_PATH
+                      : section_error(r, s, "the first name of a site and a path after it");
+    if (n != 2)
+        return section_error(r, s, "one name after it; further names are keys: name = NAME");
+    int i = nj__site_declare(r, s->ini, word[1]);
+    s->index = (uint32_t)i;
+    return i < 0 ? INVALID : SITE;
+}
+
+static void declare_site_path(struct nj__policy_reader *r, struct section *s)
+{
+    char word[4][NJ_INI_SECTION_BYTES];
+
+    split(s->ini->name, word);
+    int i = nj__site_declare_path(r, s->ini, word[1], word[2]);
+    s->index = (uint32_t)i;
+    if (i < 0)
+        s->kind = INVALID;
 }
 
 /* Classifies a section. Hours are parsed later, when all classes are known. */
 static enum kind classify_section(struct nj__policy_reader *r, struct section *s)
 {
-    char word[4][NJ_INI_NAME_BYTES];
+    char word[4][NJ_INI_SECTION_BYTES];
     uint32_t n = split(s->ini->name, word);
 
     if (strcmp(word[0], "class") == 0 && n == 2)
@@ -251,7 +290,9 @@ static enum kind classify_section(struct nj__policy_reader *r, struct section *s
         return SERVER;
     if (strcmp(word[0], "client") == 0 && n == 1)
         return CLIENT;
-    for (uint32_t i = 4; section_name(NULL, i); i++) {
+    if (strcmp(word[0], "site") == 0 || strcmp(word[0], "path") == 0)
+        return classify_site(r, s, word, n);
+    for (uint32_t i = 6; section_name(NULL, i); i++) {
         if (strcmp(word[0], section_name(NULL, i)) == 0 && n == 1) {
             s->name = section_name(NULL, i);
             return CONFIG;
@@ -260,40 +301,20 @@ static enum kind classify_section(struct nj__policy_reader *r, struct section *s
     return unknown_section(r, s, word[0]);
 }
 
-/* Compares names, ignoring differences in white space between words. */
-static bool same_section_name(const char *a, const char *b)
-{
-    char x[4][NJ_INI_NAME_BYTES], y[4][NJ_INI_NAME_BYTES];
-    uint32_t n = split(a, x);
-
-    if (split(b, y) != n)
-        return false;
-    for (uint32_t i = 0; i < n; i++)
-        if (strcmp(x[i], y[i]) != 0)
-            return false;
-    return true;
-}
-
 static void classify_sections(struct nj__policy_reader *r, struct section *sections)
 {
     const struct nj_ini *ini = r->f->ini;
 
     for (uint32_t i = 0; i < ini->n_sections; i++) {
-        struct section *s = &sections[i];
-        s->ini = &ini->section[i];
-        for (uint32_t k = 0; k < i && s->kind != INVALID; k++) {
-            if (!same_section_name(ini->section[k].name, s->ini->name))
-                continue;
-            nj_diag_add(r->faults, r->path, s->ini->line, "[%s]: duplicate; first set on line %u",
-                        s->ini->name, ini->section[k].line);
-            s->kind = INVALID;
-        }
-        if (s->kind != INVALID)
-            s->kind = classify_section(r, s);
+        sections[i].ini = &ini->section[i];
+        sections[i].kind =
+            ini->section[i].is_duplicate ? INVALID : classify_section(r, &sections[i]);
     }
     for (uint32_t i = 0; i < ini->n_sections; i++)
         if (sections[i].kind == HOURS)
             declare_override(r, &sections[i]);
+        else if (sections[i].kind == SITE_PATH)
+            declare_site_path(r, &sections[i]);
 }
 
 /* --- keys ----------------------------------------------------------------------------------- */
@@ -425,7 +446,7 @@ static bool read_config(struct nj__policy_reader *r, const struct section *s, co
     return true;
 }
 
-static bool may_repeat(const char *key)
+static bool may_repeat(const struct section *s, const char *key)
 {
     static const char *const names[] = {"networks", "file",       "path",         "host",
                                         "list",     "error_page", "trusted_proxy"};
@@ -433,7 +454,7 @@ static bool may_repeat(const char *key)
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(key, names[i]) == 0)
             return true;
-    return false;
+    return is_of_site(s) && nj__site_key_may_repeat(key);
 }
 
 /* Reports a second occurrence of a key that may occur once. */
@@ -442,7 +463,7 @@ static bool report_duplicate(struct nj__policy_reader *r, const struct section *
 {
     char other[NJ_INI_NAME_BYTES];
 
-    for (uint32_t k = s->ini->first; k < at && !may_repeat(key); k++) {
+    for (uint32_t k = s->ini->first; k < at && !may_repeat(s, key); k++) {
         copy_key(other, r->f->ini->entry[k].key, '-', '_');
         if (strcmp(other, key) != 0)
             continue;
@@ -473,6 +494,9 @@ static bool read_entry(struct nj__policy_reader *r, const struct section *s, con
         return nj__policy_parse_match_key(r, &r->f->class_at[s->index], key, e);
     case CONFIG:
         return read_config(r, s, key, e);
+    case SITE:
+    case SITE_PATH:
+        return nj__site_parse_key(r, s->kind == SITE, s->index, key, e);
     case HOURS:
     case INVALID:
     default:
@@ -535,8 +559,12 @@ static struct nj_policy_file *new_policy_file(void)
 {
     struct nj_policy_file *f = calloc(1, sizeof *f);
 
-    if (!f)
+    if (f)
+        f->sites = calloc(1, sizeof *f->sites);
+    if (!f || !f->sites) {
+        free(f);
         return NULL;
+    }
     f->n_classes = 1;
     snprintf(f->class_at[0].name, NJ_CLASS_NAME_MAX, "default");
     f->client_bits4 = nj_policy_none.client_bits4;
@@ -547,17 +575,19 @@ static struct nj_policy_file *new_policy_file(void)
 
 static void read_sections(struct nj__policy_reader *r)
 {
-    struct section *sections = calloc(NJ_INI_SECTIONS_MAX, sizeof *sections);
+    struct section *sections = calloc(r->f->ini->n_sections + 1, sizeof *sections);
 
     if (!sections) {
         nj_diag_add(r->faults, r->path, 0, "out of memory");
         return;
     }
+    nj_ini_mark_duplicates(r->f->ini, r->path, r->faults);
     classify_sections(r, sections);
     for (uint32_t i = 0; i < r->f->ini->n_sections; i++)
         if (sections[i].kind != INVALID)
             read_section(r, &sections[i]);
     check_classes(r);
+    nj__site_check(r);
     free(sections);
 }
 
@@ -635,6 +665,7 @@ void nj_policy_file_free(struct nj_policy_file *f)
 {
     if (!f)
         return;
+    nj__site_sections_free(f->sites);
     nj_ini_free(f->ini);
     free(f->network);
     for (uint32_t i = 0; i < f->n_list_files; i++)

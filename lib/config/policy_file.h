@@ -23,6 +23,8 @@
 #define NJ_POLICY_VALUES_MAX   32u    /* paths of a class, hosts of a class */
 #define NJ_POLICY_WHOLE_SERVER UINT8_MAX
 
+struct nj_site_sections;
+
 /* Minutes of the day [from, to), possibly past midnight. Equal values: the whole day. */
 struct nj_hours {
     uint16_t from, to;
@@ -64,6 +66,8 @@ struct nj_policy_file {
     struct nj_class_def class_at[NJ_CLASSES_MAX];
     uint32_t n_overrides;
     struct nj_limit_override override[NJ_POLICY_HOURS_MAX];
+
+    struct nj_site_sections *sites; /* site_sections.h; NULL without a file */
 
     uint32_t n_lists;
     char list[NJ_LISTS_MAX][NJ_CLASS_NAME_MAX];

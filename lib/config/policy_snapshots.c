@@ -13,6 +13,7 @@
 #include "base/set_error.h"
 #include "config/config_by_name.h"
 #include "config/policy_warn.h"
+#include "config/site_sections.h"
 
 /* Lcores adopt within some steps (lib/shape/shaper.h). With too many changes pending, a caller
  * polls this often, once per millisecond, before the change is refused. */
@@ -22,8 +23,10 @@
 struct source {
     struct nj_policy_file *file;
     struct nj_acl *acl;
-    uint32_t n_refs;  /* snapshots, and struct nj_policies */
-    bool is_borrowed; /* the file belongs to the caller */
+    struct nj_sites *sites; /* NULL: none */
+    struct source *next;    /* in nj_policies.retired */
+    uint32_t n_refs;        /* snapshots, and struct nj_policies */
+    bool is_borrowed;       /* the file belongs to the caller */
 };
 
 struct snapshot {
@@ -49,22 +52,61 @@ struct nj_policies {
     uint32_t n_old;
     struct snapshot *old[NJ_POLICIES_OLD_MAX];
     struct slots slots;
+    uint32_t n_sources;
+    struct source *retired; /* without references, but requests still use their sites */
 };
 
 /* --- sources and snapshots ------------------------------------------------------------------ */
 
-static void unref_source(struct source *s)
+static void free_source(struct source *s)
 {
-    if (--s->n_refs > 0)
-        return;
     nj_acl_free(s->acl);
+    nj_sites_free(s->sites);
     if (!s->is_borrowed)
         nj_policy_file_free(s->file);
     free(s);
 }
 
+static void unref_source(struct nj_policies *p, struct source *s)
+{
+    if (--s->n_refs > 0)
+        return;
+    s->next = p->retired;
+    p->retired = s;
+}
+
+/* Frees the sources whose sites no request uses any more. */
+static void free_retired(struct nj_policies *p)
+{
+    for (struct source **at = &p->retired; *at;) {
+        struct source *s = *at;
+        if (s->sites && nj_sites_n_held(s->sites) > 0) {
+            at = &s->next;
+            continue;
+        }
+        *at = s->next;
+        free_source(s);
+    }
+}
+
+/* Each source gives its rules other identities, since heads of responses are cached by them. */
+static bool make_sites(struct source *s, uint32_t number, char *why, size_t n)
+{
+    const struct nj_site_sections *d = s->file->sites;
+    const char *cause;
+
+    if (d->n_sites == 0)
+        return true;
+    s->sites =
+        nj_sites_new(d->sites, d->n_sites, d->paths, d->n_paths, (uint64_t)number << 32, &cause);
+    if (!s->sites)
+        nj_set_error(why, n, "%s", cause);
+    return s->sites != NULL;
+}
+
 /* Takes ownership of the file unless `is_borrowed`, also on error. */
-static struct source *new_source(struct nj_policy_file *file, bool is_borrowed, char *why, size_t n)
+static struct source *new_source(struct nj_policies *p, struct nj_policy_file *file,
+                                 bool is_borrowed, char *why, size_t n)
 {
     struct source *s = calloc(1, sizeof *s);
 
@@ -75,18 +117,16 @@ static struct source *new_source(struct nj_policy_file *file, bool is_borrowed, 
         return NULL;
     }
     *s = (struct source){.file = file, .n_refs = 1, .is_borrowed = is_borrowed};
-    if (!file->list_used)
+    if (make_sites(s, ++p->n_sources, why, n) &&
+        (!file->list_used || (s->acl = nj_acl_new(file->network, file->n_networks, why, n))))
         return s;
-    s->acl = nj_acl_new(file->network, file->n_networks, why, n);
-    if (s->acl)
-        return s;
-    unref_source(s);
+    free_source(s);
     return NULL;
 }
 
-static void free_snapshot(struct snapshot *s)
+static void free_snapshot(struct nj_policies *p, struct snapshot *s)
 {
-    unref_source(s->source);
+    unref_source(p, s->source);
     free(s);
 }
 
@@ -145,6 +185,7 @@ static struct snapshot *make_snapshot(struct nj_policies *p, struct source *sour
     if (!s)
         return NULL;
     nj_policy_compile(source->file, &p->given, changes, hours, &s->policy);
+    s->policy.sites = source->sites;
     s->policy.version = p->now ? p->now->policy.version + 1 : 1;
     if (source->acl) {
         s->policy.lists = nj_acl_lookup;
@@ -163,11 +204,12 @@ static void free_adopted(struct nj_policies *p)
 
     for (uint32_t i = 0; i < p->n_old; i++) {
         if (p->old[i]->policy.version < adopted)
-            free_snapshot(p->old[i]);
+            free_snapshot(p, p->old[i]);
         else
             p->old[kept++] = p->old[i];
     }
     p->n_old = kept;
+    free_retired(p);
 }
 
 /* Wait until one more snapshot can be replaced. Releases the lock while it waits. */
@@ -212,7 +254,7 @@ struct nj_policies *nj_policies_new(struct nj_policy_file *first,
     p->effective = *effective;
     NJ_CHECK(!assign_slots(p, first, &p->slots)); /* as many slots as classes */
     p->hours = nj_policy_active_hours_mask(first, minute);
-    p->source = new_source(first, true, why, n);
+    p->source = new_source(p, first, true, why, n);
     p->now = p->source ? make_snapshot(p, p->source, NULL, p->hours) : NULL;
     if (p->now)
         return p;
@@ -227,11 +269,15 @@ void nj_policies_free(struct nj_policies *p)
     if (!p)
         return;
     for (uint32_t i = 0; i < p->n_old; i++)
-        free_snapshot(p->old[i]);
+        free_snapshot(p, p->old[i]);
     if (p->now)
-        free_snapshot(p->now);
+        free_snapshot(p, p->now);
     if (p->source)
-        unref_source(p->source);
+        unref_source(p, p->source);
+    for (struct source *s = p->retired, *next; s; s = next) {
+        next = s->next;
+        free_source(s);
+    }
     pthread_mutex_destroy(&p->lock);
     free(p);
 }
@@ -271,7 +317,7 @@ static uint64_t install_file(struct nj_policies *p, struct nj_policy_file *f, ui
         nj_policy_file_free(f);
         return 0;
     }
-    struct source *source = new_source(f, false, why, sizeof why);
+    struct source *source = new_source(p, f, false, why, sizeof why);
     if (!source) {
         nj_diag_add(faults, path, 0, "%s", why);
         return 0;
@@ -280,10 +326,10 @@ static uint64_t install_file(struct nj_policies *p, struct nj_policy_file *f, ui
     struct snapshot *s = make_snapshot(p, source, NULL, hours);
     if (!s) {
         nj_diag_add(faults, path, 0, "no memory for a policy");
-        unref_source(source);
+        unref_source(p, source);
         return 0;
     }
-    unref_source(p->source);
+    unref_source(p, p->source);
     p->source = source;
     p->slots = slots;
     p->hours = hours;

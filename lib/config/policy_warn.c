@@ -311,9 +311,10 @@ static void warn_of_lists(const struct warn_ctx *w)
             nj_diag_add(w->out, w->path, line, "warning: [list %s]: the list is empty",
                         w->f->list[i]);
         if (!(w->f->list_used >> i & 1))
-            nj_diag_add(w->out, w->path, line,
-                        "warning: [list %s]: without effect: no class, allow or deny names it",
-                        w->f->list[i]);
+            nj_diag_add(
+                w->out, w->path, line,
+                "warning: [list %s]: without effect: no class, site, allow or deny names it",
+                w->f->list[i]);
     }
 }
 

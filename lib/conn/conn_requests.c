@@ -13,6 +13,7 @@
 #include "http/dispatch.h"
 #include "http/request_admission.h"
 #include "http/response_head.h"
+#include "http/site/site_response.h"
 
 #define CREDIT_MAX_NS (10 * NJ_MS) /* largest debt of a connection */
 
@@ -248,7 +249,7 @@ static inline struct nj_txn *begin_request(struct nj_conn *c, const struct nj_tx
 
     c->progressed = true;
     nj_file_server_parse_target(cs->site, head->path, &target);
-    if (nj_txn_begin(&cs->txns, from, head, target.path, &t))
+    if (nj_txn_begin(&cs->txns, from, head, target.path, &t) && !nj_site_answer(t, head, &target))
         x = nj_http_dispatch(cs->site, cs->handlers.exchanges, t, head, &target, c->active->peer.n);
     if (x) {
         nj_exchange_attach_to_conn(x, &c->active->peer);

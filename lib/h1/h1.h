@@ -138,7 +138,7 @@ nj_ns nj_h1_unfinished_head_since(struct nj_h1 *h, nj_ns now);
 uint32_t nj_h1_buffered_bytes(const struct nj_h1 *h);
 
 /*
- * Respond to the open request: status (200 to 599), up to 64 fields (copied) and a body, or NULL
+ * Respond to the open request: status (200 to 599), up to 86 fields (copied) and a body, or NULL
  * for none. The engine takes ownership of the body, also on failure. For a HEAD request the caller
  * passes no body and the fields of the response to GET. Names of fields are written with an upper
  * case letter at the beginning of each word.
@@ -160,7 +160,7 @@ bool nj_h1_respond_cached(struct nj_h1 *h, uint16_t status, uint64_t stamp, stru
 void nj_h1_send_continue(struct nj_h1 *h);
 /* The response body has bytes again, or has failed or ended. */
 void nj_h1_resume(struct nj_h1 *h);
-/* Set trailer fields (up to 64, copied), sent after a chunked body and dropped for any other.
+/* Set trailer fields (up to 86, copied), sent after a chunked body and dropped for any other.
  * Called once, before or after nj_h1_respond(). Returns -1 without effect once the end of the body
  * was sent, or when out of memory. */
 int nj_h1_set_trailers(struct nj_h1 *h, const struct nj_field *fields, size_t n_fields);

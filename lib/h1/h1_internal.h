@@ -20,18 +20,17 @@
 #pragma once
 
 #include "base/byte_buffer.h"
+#include "base/response_head.h"
 #include "h1/h1.h"
 
 /* With less room in the sink nothing is written. */
-#define NJ__H1_SINK_ROOM_MIN       4096u
-/* Fields of one response. */
-#define NJ__H1_RESPONSE_FIELDS_MAX 64u
+#define NJ__H1_SINK_ROOM_MIN      4096u
 /* Size of the outbox's first buffer. */
-#define NJ__H1_OUTBOX_BYTES_FIRST  4096u
+#define NJ__H1_OUTBOX_BYTES_FIRST 4096u
 /* Body pieces below this are copied into the outbox: cheaper than a reference. */
-#define NJ__H1_COPY_BELOW_BYTES    512u
+#define NJ__H1_COPY_BELOW_BYTES   512u
 /* The size of a chunk and the line ends around its data. */
-#define NJ__H1_CHUNK_BYTES         16u
+#define NJ__H1_CHUNK_BYTES        16u
 /* With more bytes in the outbox the sink is called, and no input is read. */
 #define NJ__H1_BATCH_BYTES                                                                         \
     (NJ__H1_OUTBOX_BYTES_FIRST - NJ__H1_COPY_BELOW_BYTES - NJ__H1_CHUNK_BYTES)

@@ -84,7 +84,7 @@ int nj_h1_respond(struct nj_h1 *h, uint16_t status, const struct nj_field *field
     uint64_t length;
 
     NJ_ASSERT((h->open || h->refusing) && !h->has_response);
-    NJ_ASSERT(status >= 200 && status <= 599 && n_fields <= NJ__H1_RESPONSE_FIELDS_MAX);
+    NJ_ASSERT(status >= 200 && status <= 599 && n_fields <= NJ_RESP_HEAD_SENT_MAX);
     if (nj_likely(!h->reset) &&
         nj__h1_put_head(h, status, fields, n_fields, stamp, HEAD_END_MAX, &length)) {
         complete_head(h, status, length, body);
@@ -124,7 +124,7 @@ int nj_h1_set_trailers(struct nj_h1 *h, const struct nj_field *fields, size_t n_
 {
     struct nj_buf *b = &h->trailers;
 
-    NJ_ASSERT(b->n == 0 && n_fields <= NJ__H1_RESPONSE_FIELDS_MAX);
+    NJ_ASSERT(b->n == 0 && n_fields <= NJ_RESP_HEAD_SENT_MAX);
     if (!h->open || h->is_sent || h->reset || h->write_closed)
         return -1;
     for (size_t i = 0; i < n_fields; i++) {

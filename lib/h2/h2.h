@@ -152,7 +152,7 @@ void nj_h2_ping(struct nj_h2 *h);
 bool nj_h2_is_ping_unanswered(const struct nj_h2 *h);
 
 /*
- * Respond to a request: status (200 to 599), up to 64 fields (copied) and a body, or NULL for none.
+ * Respond to a request: status (200 to 599), up to 86 fields (copied) and a body, or NULL for none.
  * The stream takes ownership of the body, also on failure. For a HEAD request the caller passes no
  * body and the fields of the response to GET. After nj_h2_reset_stream() nothing is sent.
  * Returns 0, or -1 when out of memory; then the next input or output ends the connection, as
@@ -181,7 +181,7 @@ void nj_h2_prioritize(struct nj_h2_stream *st, uint8_t urgency, bool incremental
 /* The response body of this stream has bytes again, or has failed or ended. */
 void nj_h2_resume(struct nj_h2_stream *st);
 
-/* Set trailer fields (up to 64, copied), sent after the body, which may be empty. Called once,
+/* Set trailer fields (up to 86, copied), sent after the body, which may be empty. Called once,
  * before or after nj_h2_respond(). Returns -1 without effect once the end of the body was sent;
  * otherwise as nj_h2_respond(). */
 int nj_h2_set_trailers(struct nj_h2_stream *st, const struct nj_field *fields, size_t n_fields);

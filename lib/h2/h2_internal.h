@@ -36,6 +36,7 @@
 #include "base/byte_buffer.h"
 #include "base/header_field.h"
 #include "base/list.h"
+#include "base/response_head.h"
 #include "base/size_class_alloc.h"
 #include "h2/frame.h"
 #include "h2/h2.h"
@@ -43,15 +44,13 @@
 #include "telem/count.h"
 
 /* With less room in the sink nothing is written, which avoids tiny DATA frames. */
-#define NJ__H2_SINK_ROOM_MIN       4096u
-/* Fields of one response, without :status. */
-#define NJ__H2_RESPONSE_FIELDS_MAX 64u
+#define NJ__H2_SINK_ROOM_MIN     4096u
 /* The hard limit of header size, as a multiple of the soft limit. Beyond it the connection ends. */
-#define NJ__H2_HARD_LIMIT_FACTOR   4u
+#define NJ__H2_HARD_LIMIT_FACTOR 4u
 /* Number of most recent stream ids whose final state is remembered. */
-#define NJ__H2_IDS_TRACKED         64u
+#define NJ__H2_IDS_TRACKED       64u
 /* PRIORITY_UPDATEs remembered for streams that are not open yet. */
-#define NJ__H2_EARLY_PRIORITIES    2u
+#define NJ__H2_EARLY_PRIORITIES  2u
 
 /* ---- priority_field.c ---- */
 

@@ -133,7 +133,7 @@ int nj_h2_set_trailers(struct nj_h2_stream *st, const struct nj_field *fields, s
 {
     struct nj_h2 *h = st->h;
 
-    NJ_ASSERT(!st->trailers && n_fields <= NJ__H2_RESPONSE_FIELDS_MAX);
+    NJ_ASSERT(!st->trailers && n_fields <= NJ_RESP_HEAD_SENT_MAX);
     if (h->end || st->end_queued)
         return -1;
     st->trailers = trailers_new(h->core->alloc, fields, n_fields);
@@ -175,7 +175,7 @@ int nj_h2_respond(struct nj_h2_stream *st, uint16_t status, const struct nj_fiel
     struct nj_h2 *h = st->h;
 
     NJ_ASSERT(!st->responded && status >= 200 && status <= 599);
-    NJ_ASSERT(n_fields <= NJ__H2_RESPONSE_FIELDS_MAX);
+    NJ_ASSERT(n_fields <= NJ_RESP_HEAD_SENT_MAX);
     st->responded = true;
     st->body = body;
     if (body) {

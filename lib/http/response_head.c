@@ -3,17 +3,25 @@
  * required fields follow RFC 9110 15. */
 #include "http/response_head.h"
 
+#include "base/compiler.h"
+#include "http/site/site_fields.h"
+
 /* Each response has a date (RFC 9110 6.6.1). */
 int nj_resp_head_send(struct nj_resp_head *r, struct nj_txn *t, uint16_t status, uint64_t stamp,
                       struct nj_body *body)
 {
     const struct nj_field *given = r->fields + NJ_RESP_HEAD_OWN;
     uint32_t first = NJ_RESP_HEAD_OWN;
+    bool is_anonymous = false;
 
     NJ_ASSERT(r->n_fields <= NJ_RESP_HEAD_FIELDS_MAX);
+    if (nj_unlikely(t->rules)) {
+        nj_site_change_fields(t, r);
+        is_anonymous = nj_site_removes(t->rules, NJ_STR("server"));
+    }
     if (!nj_field_find(given, r->n_given, NJ_STR("date")))
         r->fields[--first] = (struct nj_field){NJ_STR("date"), nj_txns_date_value(t->set)};
-    if (!nj_field_find(given, r->n_given, NJ_STR("server")))
+    if (!is_anonymous && !nj_field_find(given, r->n_given, NJ_STR("server")))
         r->fields[--first] = (struct nj_field){NJ_STR("server"), NJ_STR("nightjar")};
     return nj_txn_respond(t, status, r->fields + first, NJ_RESP_HEAD_OWN - first + r->n_fields,
                           stamp, body);
@@ -34,6 +42,12 @@ static struct nj_str error_text(uint16_t status)
     switch (status) {
     case 301:
         return NJ_STR("301 Moved Permanently\n");
+    case 302:
+        return NJ_STR("302 Found\n");
+    case 307:
+        return NJ_STR("307 Temporary Redirect\n");
+    case 308:
+        return NJ_STR("308 Permanent Redirect\n");
     case 400:
         return NJ_STR("400 Bad Request\n");
     case 403:

@@ -4,6 +4,7 @@
 #include "http/transaction.h"
 
 #include "base/compiler.h"
+#include "http/site/site_fields.h"
 #include "telem/counters_conn.h"
 
 bool nj_txns_init(struct nj_txns *set, uint32_t n_max)
@@ -82,19 +83,28 @@ int nj_txn_respond(struct nj_txn *t, uint16_t status, const struct nj_field *fie
                    uint32_t n_fields, uint64_t stamp, struct nj_body *body)
 {
     body = begin_response(t, status, body);
-    return t->framing->respond(t->stream, status, fields, n_fields, stamp, body);
+    int rc = t->framing->respond(t->stream, status, fields, n_fields, stamp, body);
+    if (nj_unlikely(t->rules)) /* `fields` may have been theirs */
+        nj_site_drop_rules(t);
+    return rc;
 }
 
 bool nj_txn_respond_cached(struct nj_txn *t, uint16_t status, uint64_t stamp, struct nj_body *body)
 {
     body = begin_response(t, status, body);
-    return t->framing->respond_cached(t->stream, status, stamp, body);
+    if (!t->framing->respond_cached(t->stream, status, stamp, body))
+        return false;
+    if (nj_unlikely(t->rules))
+        nj_site_drop_rules(t);
+    return true;
 }
 
 void nj_txn_release(struct nj_txn *t)
 {
     struct nj_txns *set = t->set;
 
+    if (nj_unlikely(t->rules)) /* no response has begun */
+        nj_site_drop_rules(t);
     if (t->admitted)
         nj_client_request_end(t->client);
     if (t->client)

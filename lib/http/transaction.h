@@ -24,6 +24,7 @@
 struct nj_exchange;
 struct nj_file_wait;
 struct nj_http_options;
+struct nj_site_rules;
 struct nj_txns;
 
 /* Reasons to reset a stream. */
@@ -97,6 +98,8 @@ struct nj_txn {
     struct nj_client *client; /* one reference; NULL: none */
     struct nj_requester *requester;
     struct nj_access_record *access; /* NULL: not logged */
+    /* Those of its site and path, until the response has begun; NULL: none (sites/site_fields.h) */
+    const struct nj_site_rules *rules;
     nj_ns arrived_at,
         head_sent_at;    /* when the request arrived; when the response head was sent, 0: not yet */
     uint16_t status;     /* of the response; 0: none yet */
@@ -188,8 +191,9 @@ void nj__txn_log(struct nj_txn *t, bool complete, nj_ns ttfb, nj_ns total);
 void nj_txn_end(struct nj_txn *t, bool complete);
 void nj_txn_release(struct nj_txn *t);
 
-/* Sends the response, once: up to 64 fields, copied. `stamp` as in h2.h. `body` may be NULL; the
- * stream owns it from here on, also on failure (-1: the connection ends). The body is paced. */
+/* Sends the response, once: up to NJ_RESP_HEAD_SENT_MAX fields, copied. `stamp` as in h2.h. `body`
+ * may be NULL; the stream owns it from here on, also on failure (-1: the connection ends). The body
+ * is paced. */
 int nj_txn_respond(struct nj_txn *t, uint16_t status, const struct nj_field *fields,
                    uint32_t n_fields, uint64_t stamp, struct nj_body *body);
 /* Sends a response whose head was encoded before, identified by its stamp. False: the caller must

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/request_host.h"
 #include "shape/forwarded_header.h"
 
 const struct nj_policy nj_policy_none = {
@@ -37,26 +38,6 @@ static const struct nj_field *find_field(const struct nj_policy_request *req, st
     if (from >= head->n_fields)
         return NULL;
     return nj_field_find(head->fields + from, head->n_fields - from, name);
-}
-
-/* The host without user, port and trailing dot (RFC 3986 3.2). */
-static struct nj_str host_of(const struct nj_policy_request *req)
-{
-    struct nj_str h = req->head->authority;
-
-    for (uint32_t i = h.n_bytes; i-- > 0;) {
-        if (h.p[i] == '@') {
-            h.p += i + 1;
-            h.n_bytes -= i + 1;
-            break;
-        }
-    }
-    for (uint32_t i = h.n_bytes; i-- > 0 && h.p[i] != ']';)
-        if (h.p[i] == ':')
-            h.n_bytes = i;
-    if (h.n_bytes > 1 && h.p[h.n_bytes - 1] == '.')
-        h.n_bytes--;
-    return h;
 }
 
 /* A request during matching, with values computed once. */
@@ -308,7 +289,7 @@ void nj_policy_decide_request(const struct nj_policy *p, const struct nj_hash_ke
     a.req = req;
     a.lists = lists_of(p, req->addr);
     if (p->n_rules > 0)
-        a.host = host_of(req);
+        a.host = nj_host_of_authority(req->head->authority);
     out->class_of = class_of(&a);
     out->action = is_refused(p, a.lists) ? p->deny_action : out->class_of->action;
     find_client(&a, key, out);

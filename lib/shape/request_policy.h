@@ -16,6 +16,7 @@
 #include "base/request_head.h"
 #include "base/types.h"
 #include "shape/rate_limit.h"
+#include "site/site_table.h"
 
 #define NJ_CLASSES_MAX     32u /* including the default class */
 #define NJ_CLASS_NAME_MAX  32u /* with the terminator */
@@ -86,6 +87,8 @@ struct nj_policy {
     bool allow_only;            /* refuse clients on none of the `allow` lists */
     uint32_t allow, deny;       /* lists; deny wins over allow */
     enum nj_action deny_action; /* DROP, RESET or FORBID */
+
+    const struct nj_sites *sites; /* NULL: none */
 
     /* Returns the lists of an address, bit i for list i. NULL: no lists. */
     uint32_t (*lists)(const void *lists_ctx, const struct nj_addr *addr);

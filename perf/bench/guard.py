@@ -31,7 +31,7 @@ PROGRAM = record.program("perf/tools/exchange/nj-exchange")
 BASELINE = os.path.join(record.REPO, "perf", "baseline.json")
 PAGE = os.path.join(record.REPO, "docs", "performance.md")
 SHAPES = ("1x1", "16x32", "route", "1000x1", "200KiB", "10MiB", "16x32+tls", "10MiB+tls",
-          "1000x1+http1", "10MiB+http1")
+          "1000x1+http1", "10MiB+http1", "1000x1+site", "1000x1+sites")
 LIMIT = 0.03
 COUNTED = "nj_exchange_server_step"
 # The same simulated machine everywhere: by default callgrind simulates the host's caches.

@@ -41,6 +41,11 @@ rate = 5MiB/s
 [class video]
 path = /v/*
 path = /iso/ ; images
+[site www.example.org]
+name = *.example.net
+header = set X-A: b
+[path www.example.org /old/]
+redirect = 301 https://new.example.org/$rest
 [files]
 listing = yes
 [limits]
@@ -64,6 +69,8 @@ class video: no limits
     matches: path = /v/*, /iso/ ; images
 class gold 23:00-01:00: rate = 5MiB/s
 list bots: 192.0.2.0/24, 2001:db8::/32
+site www.example.org: name = *.example.net; header = set x-a: b
+path www.example.org /old/: redirect = 301 https://new.example.org/$rest
 time zone of hours: UTC0 (now UTC, UTC+0000)
 files: listing = yes
 limits: max_body = 1MiB, body_timeout = 500ms, min_rate = none

@@ -57,16 +57,16 @@ static const struct {
 } bad[] = {
     {"x = 1\n", "1: x: expected a [SECTION] before it\n"},
     {"[server]\n\n  rate\n", "3: rate: expected KEY = VALUE or [SECTION]\n"},
-    {"[server]\nrate =\n", "2: rate: expected a value of 1 to 255 characters\n"},
-    {"[server]\nrate = # 5\n", "2: rate: expected a value of 1 to 255 characters\n"},
+    {"[server]\nrate =\n", "2: rate: expected a value of 1 to 2047 characters\n"},
+    {"[server]\nrate = # 5\n", "2: rate: expected a value of 1 to 2047 characters\n"},
     {"[server]\n= 5\n", "2: the key before =: expected 1 to 63 characters\n"},
     {"[server\nrate = 5", "1: unterminated section header: expected [NAME]\n"},
     {"[server] x\n", "1: unterminated section header: expected [NAME]\n"},
-    {"[]\n", "1: section name: expected 1 to 63 characters without [ and #\n"},
+    {"[]\n", "1: section name: expected 1 to 511 characters without [ and #\n"},
     {"[sever]\n", "1: [sever]: unknown section: did you mean [server]?\n"},
     {"[clas x]\n", "1: [clas x]: unknown section: did you mean [class NAME]?\n"},
     {"[qqqqqqqqqqqqq]\nx = 1\n", "1: [qqqqqqqqqqqqq]: expected server, client, list NAME, class "
-                                 "NAME, files, limits or log\n"},
+                                 "NAME, site NAME, path SITE PATH, files, limits or log\n"},
     {"[class]\n", "1: [class]: expected a name after it\n"},
     {"[class a-b]\npath = /\n", "1: [class a-b]: expected a name of up to 31 letters, digits and "
                                 "_\n"},
@@ -150,21 +150,21 @@ Test(config_policy_file, faults)
 /* A section in which every line had an error gives no second error for being empty. */
 Test(config_policy_file, one_fault_for_one_line)
 {
-    char text[900], value[400];
+    char text[5000], value[2060];
 
     memset(value, 'a', sizeof value);
     value[sizeof value - 1] = '\0';
     snprintf(text, sizeof text, "[class a]\npath = /%s\n[list b]\nnetworks = %s\n", value, value);
     cr_assert(!parse_bytes(text, strlen(text)));
-    cr_expect_str_eq(faults.text, "p:2: path: expected a value of 1 to 255 characters\n"
-                                  "p:4: networks: expected a value of 1 to 255 characters\n");
+    cr_expect_str_eq(faults.text, "p:2: path: expected a value of 1 to 2047 characters\n"
+                                  "p:4: networks: expected a value of 1 to 2047 characters\n");
 }
 
 Test(config_policy_file, odd_lines)
 {
     static const char crlf[] = "\xef\xbb\xbf; a comment\r\n# another\r\n[ server ]\r\nrate=5MiB/s "
                                "# of all\r\n[class a]\r\nheader = X-Odd: a\\#b\r\npath=/a";
-    char longer[700], text[1600];
+    char longer[2100], text[5000];
 
     parse(crlf);
     make(0);
@@ -175,17 +175,17 @@ Test(config_policy_file, odd_lines)
     cr_expect(!parse_bytes("[server]\nrate = 5\0MiB\n", 22));
     cr_expect_str_eq(faults.text, "p:2: NUL byte: expected text\n");
     memset(longer, 'x', sizeof longer);
-    longer[254] = '\0';
+    longer[2046] = '\0';
     snprintf(text, sizeof text, "[files]\ncache_control = %s\n", longer);
     parse(text);
-    cr_expect_eq(strlen(config.cache_control), 254, "none of it is cut");
-    longer[254] = 'x';
-    longer[256] = '\0';
+    cr_expect_eq(strlen(config.cache_control), 2046, "none of it is cut");
+    longer[2046] = 'x';
+    longer[2048] = '\0';
     snprintf(text, sizeof text, "[files]\ncache_control = %s\n", longer);
     cr_expect(!parse_bytes(text, strlen(text)));
-    longer[256] = 'x';
-    longer[64] = '\0';
-    snprintf(text, sizeof text, "[files]\n%s = 1\n[%s]\n", longer, longer);
+    longer[2048] = 'x';
+    longer[512] = '\0';
+    snprintf(text, sizeof text, "[files]\n%.64s = 1\n[%s]\n", longer, longer);
     cr_expect(!parse_bytes(text, strlen(text)));
     cr_expect_eq(faults.n, 2);
     parse("");

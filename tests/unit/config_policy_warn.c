@@ -97,7 +97,7 @@ static const struct {
      "name any client"},
     {"[client]\nby = header X-Who\ntrusted_proxy = 10.0.0.0/8, 2001:db8::/32\n", ""},
     {"[list l]\nnetworks = 192.0.2.0/24\n",
-     "1: [list l]: without effect: no class, allow or deny names it"},
+     "1: [list l]: without effect: no class, site, allow or deny names it"},
 };
 
 Test(config_policy_warn, one_line_each)

@@ -42,6 +42,7 @@ struct nj_file_meta {
     uint64_t stamp[2]; /* of responses with 200 at the time `stamp_s`, plain and coded, see
                           file_response.c; 0: none */
     int64_t stamp_s;
+    uint64_t stamp_rules; /* identifies the rules of the site of these responses */
 };
 
 struct nj_lookup_cache;

@@ -6,6 +6,7 @@
 #include "base/compiler.h"
 #include "http/files/file_server_internal.h"
 #include "http/response_head.h"
+#include "site/site_table.h"
 #include "telem/counters_http.h"
 
 #define ALLOW "GET, HEAD, OPTIONS"
@@ -157,9 +158,13 @@ static void add_validators(struct nj_file_server *fs, struct file_response *r,
         nj_resp_head_add(&r->head, NJ_STR("vary"), NJ_STR("accept"));
     else if (req->siblings) /* also when none is selected (RFC 9110 12.5.5) */
         nj_resp_head_add(&r->head, NJ_STR("vary"), NJ_STR("accept-encoding"));
-    if (fs->cache_control.n_bytes > 0 && req->stage != NJ__STAGE_LISTING &&
+    const struct nj_site_rules *rules = req->txn->rules;
+    struct nj_str cache_control = nj_unlikely(rules && (rules->keys & NJ_SITE_CACHE_CONTROL))
+                                      ? rules->cache_control
+                                      : fs->cache_control;
+    if (cache_control.n_bytes > 0 && req->stage != NJ__STAGE_LISTING &&
         !nj_field_find(req->extra, req->n_extra, NJ_STR("cache-control")))
-        nj_resp_head_add(&r->head, NJ_STR("cache-control"), fs->cache_control);
+        nj_resp_head_add(&r->head, NJ_STR("cache-control"), cache_control);
 }
 
 /* RFC 9110 15.3.7: a client that sent If-Range knows it. */
@@ -265,11 +270,15 @@ static uint64_t stamp_of(struct nj_file_server *fs, const struct nj__file_reques
     uint64_t *stamp = &meta->stamp[req->stage == NJ__STAGE_VARIANT];
 
     int64_t now_s = nj_txns_now_s(req->txn->set);
+    const struct nj_site_rules *rules = req->txn->rules;
+    uint64_t fields_id = /* HSTS is sent over TLS only */
+        nj_unlikely(rules) ? rules->fields_id << 1 | (req->txn->framing->tls_suite != NULL) : 0;
 
     if (req->stage == NJ__STAGE_LISTING || req->n_extra > 0)
         return 0;
-    if (meta->stamp_s != now_s) {
+    if (meta->stamp_s != now_s || nj_unlikely(meta->stamp_rules != fields_id)) {
         meta->stamp_s = now_s;
+        meta->stamp_rules = fields_id;
         meta->stamp[0] = meta->stamp[1] = 0;
         return 0;
     }

@@ -213,6 +213,12 @@ static size_t escape(char *out, const char *p, size_t n_bytes, bool in_query)
     return n;
 }
 
+size_t nj_path_encode(struct nj_str path, struct nj_str query, char *out)
+{
+    size_t n = escape(out, path.p, path.n_bytes, false);
+    return n + escape(out + n, query.p, query.n_bytes, true);
+}
+
 size_t nj_path_dir_location(const char *name, struct nj_str query, char *out)
 {
     size_t n = 0, n_name = strlen(name);

@@ -75,6 +75,10 @@ bool nj_path_is_plain(struct nj_str path);
  * segments. Segments may begin with a dot. For paths from handlers. */
 bool nj_path_is_valid_file_path(struct nj_str path);
 
+/* Writes a plain path, or the rest of one, and the query of its target, percent-encoded as below.
+ * Returns the length; at most NJ_PATH_LOCATION_MAX for path and query of one target. */
+size_t nj_path_encode(struct nj_str path, struct nj_str query, char *out);
+
 /* Longest result of nj_path_dir_location(): every byte encoded, and two slashes. */
 #define NJ_PATH_LOCATION_MAX (3 * NJ_PATH_MAX + 2)
 

@@ -54,6 +54,8 @@ static const struct shape shapes[] = {
     {"10MiB+tls", 1, 1, 10 << 20, 1, .n_requests = 3, .tls = true},
     {"1000x1+http1", 1000, 1, 128, 4 * 1000, .n_requests = 5 * 1000, .http1 = true},
     {"10MiB+http1", 1, 1, 10 << 20, 1, .n_requests = 3, .http1 = true},
+    {"1000x1+site", 1000, 1, 128, 4 * 1000, .n_requests = 5 * 1000, .n_sites = 1},
+    {"1000x1+sites", 1000, 1, 128, 4 * 1000, .n_requests = 5 * 1000, .n_sites = 1000},
     {"100kx1", 100000, 1, 128, 3 * 100000, .n_requests = 16 * 1000, .in_turn = 16},
 };
 
@@ -254,6 +256,8 @@ static void help(void)
                shapes[i].in_turn           ? ", few requests in flight; only if named"
                : shapes[i].tls             ? ", over TLS 1.3"
                : shapes[i].http1           ? ", over HTTP/1.1"
+               : shapes[i].n_sites > 1     ? ", with 1,000 sites of 20 paths"
+               : shapes[i].n_sites > 0     ? ", with one site"
                : shapes[i].handler.touches ? ", from a handler"
                                            : "");
 }

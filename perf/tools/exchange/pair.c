@@ -22,6 +22,7 @@
 #define SERVER_PORT  80u
 #define TLS_PORT     443u
 #define FILE_PATH    "/file"
+#define HOST         "198.18.0.1"
 #define CLIENT_ADDRS 4 /* with in_turn: enough ports for 100,000 connections */
 #define START_AT     (1000 * NJ_SEC)
 #define TIME_WAIT    NJ_SEC
@@ -126,6 +127,7 @@ static bool start_server(struct pair *p)
     c.conns.ops.cycles = p->cycles;
     c.conns.ops.files = file_port(&p->file);
     c.conns.routes = p->handler.routes;
+    c.conns.policy = &p->sites.policy;
     if (p->shape->tls) {
         c.conns.tls = &p->tls.current;
         c.conns.tls_port = TLS_PORT;
@@ -163,8 +165,7 @@ static bool start_client(struct pair *p)
     c.ops.rx = client_rx;
     c.ops.tx = client_tx;
     p->client = start(&c);
-    return p->client &&
-           o->plan.framing->make(&o->plan, "198.18.0.1", fields, NJ_ARRAY_LEN(fields)) &&
+    return p->client && o->plan.framing->make(&o->plan, HOST, fields, NJ_ARRAY_LEN(fields)) &&
            crowd_init(&p->crowd, o, p->client, 0, 1);
 }
 
@@ -190,6 +191,7 @@ static bool make_answers(struct pair *p)
     const struct shape *s = p->shape;
 
     return file_init(&p->file, s->file_bytes) &&
+           sites_init(&p->sites, s->n_sites, HOST, FILE_PATH) &&
            handler_init(&p->handler, &s->handler, s->n_conns, FILE_PATH, p->file.bytes,
                         (uint32_t)s->file_bytes);
 }
@@ -237,6 +239,7 @@ void pair_free(struct pair *p)
     server_tls_fini(&p->tls);
     handler_fini(&p->handler);
     file_fini(&p->file);
+    sites_fini(&p->sites);
     rte_mempool_free(p->server_tx);
     rte_mempool_free(p->client_tx);
     rte_mempool_free(p->up.rx_pool);

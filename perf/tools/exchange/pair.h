@@ -10,6 +10,7 @@
 #include "file.h"
 #include "handler.h"
 #include "server_tls.h"
+#include "sites.h"
 #include "shard/shard.h"
 #include "wire.h"
 
@@ -22,6 +23,7 @@ struct shape {
     struct handler_options handler; /* of a route that answers with the bytes of the file */
     bool tls;                       /* the connections are TLS 1.3 */
     bool http1;                     /* HTTP/1.1; else HTTP/2 */
+    uint32_t n_sites;               /* of the server, with 20 paths each; 0: none */
 };
 
 /* The server's cost of n_requests. */
@@ -39,6 +41,7 @@ struct pair {
     struct file file;
     struct handler handler;
     struct server_tls tls;
+    struct sites sites;
     struct load_options options;
     struct crowd crowd;
     uint64_t (*cycles)(void);

@@ -1,0 +1,575 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Parses [site NAME] and [path NAME PATH]. Reference: docs/policy.md. */
+#include "config/site_sections.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "http/proto/field_value.h"
+#include "http/proto/path.h"
+
+#define NAME_WANTS                                                                                 \
+    "names of hosts without port, e.g. www.example.org, or *.example.org for any name below it"
+#define REDIRECT_WANTS                                                                             \
+    "301, 302, 307 or 308 and a URL or a path, at most 255 bytes, with $host, $path or $rest at "  \
+    "most once each; https; https:PORT; or none"
+#define HEADER_WANTS  "set NAME: VALUE, add NAME: VALUE or remove NAME"
+#define METHODS_WANTS "methods such as GET, POST, or any"
+#define CORS_WANTS    "*, an origin such as https://www.example.org, or none"
+#define HSTS_WANTS    "a time such as 365d, then subdomains or preload after commas, or none"
+#define TEMPLATE_MAX  255u
+
+static const char token[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+                            "!#$%&'*+-.^_`|~";
+
+static struct nj_str str_of(const char *s)
+{
+    return (struct nj_str){s, (uint32_t)strlen(s)};
+}
+
+/* --- memory --------------------------------------------------------------------------------- */
+
+/* Makes room for one more element, of an array whose capacity is a power of two. */
+static bool grow(struct nj__policy_reader *r, void **array, uint32_t n, size_t n_each)
+{
+    if (n & (n - 1) && n > 0)
+        return true;
+    void *more = realloc(*array, (n > 0 ? 2 * (size_t)n : 1) * n_each);
+    if (more)
+        *array = more;
+    else
+        nj_diag_add(r->faults, r->path, 0, "out of memory");
+    return more != NULL;
+}
+
+/* The sections owns the text from here on. NULL is passed through, with a diagnostic. */
+static const char *own(struct nj__policy_reader *r, char *text)
+{
+    struct nj_site_sections *s = r->f->sites;
+
+    if (!text) {
+        nj_diag_add(r->faults, r->path, 0, "out of memory");
+    } else if (!grow(r, (void **)&s->owned, s->n_owned, sizeof *s->owned)) {
+        free(text);
+        text = NULL;
+    } else {
+        s->owned[s->n_owned++] = text;
+    }
+    return text;
+}
+
+void nj__site_sections_free(struct nj_site_sections *s)
+{
+    if (!s)
+        return;
+    for (uint32_t i = 0; i < s->n_sites; i++) {
+        free(s->sites[i].names);
+        free((void *)(uintptr_t)s->sites[i].rules.fields);
+    }
+    for (uint32_t i = 0; i < s->n_paths; i++)
+        free((void *)(uintptr_t)s->paths[i].rules.fields);
+    for (uint32_t i = 0; i < s->n_owned; i++)
+        free(s->owned[i]);
+    free(s->sites);
+    free(s->paths);
+    free(s->site_lines);
+    free(s->path_lines);
+    free(s->owned);
+    free(s);
+}
+
+/* --- declarations --------------------------------------------------------------------------- */
+
+/* A name that a host can have; with "*." before it, a wildcard. */
+static bool is_name(struct nj_str h)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789-._";
+
+    if (nj_str_starts_with(h, NJ_STR("*.")))
+        nj_str_skip(&h, 2);
+    for (uint32_t i = 0; i < h.n_bytes; i++)
+        if (!memchr(letters, h.p[i], sizeof letters - 1))
+            return false;
+    return h.n_bytes > 0 && h.n_bytes <= NJ_SITE_HOST_MAX && h.p[0] != '.' &&
+           h.p[h.n_bytes - 1] != '.';
+}
+
+static bool add_name(struct nj__policy_reader *r, struct nj_site_def *d, struct nj_str name)
+{
+    if (!grow(r, (void **)&d->names, d->n_names, sizeof *d->names))
+        return false;
+    d->names[d->n_names++] = name;
+    return true;
+}
+
+/* The word of a section's name, which outlives the call, in lower case. */
+static struct nj_str kept_word(struct nj__policy_reader *r, const char *word)
+{
+    const char *copy = own(r, strdup(word));
+    struct nj_str s = {copy, copy ? (uint32_t)strlen(copy) : 0};
+
+    return s;
+}
+
+int nj__site_declare(struct nj__policy_reader *r, const struct nj_ini_section *ini,
+                     const char *name)
+{
+    struct nj_site_sections *s = r->f->sites;
+    uint32_t i = s->n_sites;
+
+    if (i == NJ_SITES_MAX) {
+        nj_diag_add(r->faults, r->path, ini->line, "[%s]: expected at most %u sites", ini->name,
+                    NJ_SITES_MAX);
+        return -1;
+    }
+    struct nj_str kept = kept_word(r, name);
+    nj__policy_to_lower(kept);
+    if (!kept.p || !grow(r, (void **)&s->sites, i, sizeof *s->sites) ||
+        !grow(r, (void **)&s->site_lines, i, sizeof *s->site_lines))
+        return -1;
+    bool is_default = nj_str_eq(kept, NJ_STR("default"));
+    if (!is_default && !is_name(kept)) {
+        nj_diag_add(r->faults, r->path, ini->line,
+                    "[%s]: expected the name of a host, e.g. www.example.org or *.example.org, or "
+                    "default",
+                    ini->name);
+        return -1;
+    }
+    s->sites[i] = (struct nj_site_def){0};
+    s->site_lines[i] = ini->line;
+    s->n_sites++;
+    return is_default || add_name(r, &s->sites[i], kept) ? (int)i : -1;
+}
+
+/* The site that a section names first; n_sites: there is none. */
+static uint32_t find_site(const struct nj_site_sections *s, struct nj_str name)
+{
+    uint32_t i = 0;
+
+    while (i < s->n_sites && !(s->sites[i].n_names > 0 ? nj_str_eq(s->sites[i].names[0], name)
+                                                       : nj_str_eq(name, NJ_STR("default"))))
+        i++;
+    return i;
+}
+
+static const char *site_name(void *sections, uint32_t i)
+{
+    const struct nj_site_sections *s = sections;
+
+    if (i >= s->n_sites)
+        return NULL;
+    return s->sites[i].n_names > 0 ? s->sites[i].names[0].p : "default";
+}
+
+static bool is_path(struct nj_str p)
+{
+    if (p.p[0] == '*') /* *.iso */
+        return p.n_bytes > 2 && p.p[1] == '.' && !memchr(p.p, '/', p.n_bytes) &&
+               !memchr(p.p + 1, '*', p.n_bytes - 1);
+    return p.n_bytes < NJ_PATH_PREFIX_MAX && nj_path_is_plain(p);
+}
+
+int nj__site_declare_path(struct nj__policy_reader *r, const struct nj_ini_section *ini,
+                          const char *site, const char *path)
+{
+    struct nj_site_sections *s = r->f->sites;
+    uint32_t i = s->n_paths;
+
+    if (i == NJ_SITE_PATHS_MAX) {
+        nj_diag_add(r->faults, r->path, ini->line, "[%s]: expected at most %u paths", ini->name,
+                    NJ_SITE_PATHS_MAX);
+        return -1;
+    }
+    struct nj_str name = kept_word(r, site), kept = kept_word(r, path);
+    nj__policy_to_lower(name);
+    if (!name.p || !kept.p || !grow(r, (void **)&s->paths, i, sizeof *s->paths) ||
+        !grow(r, (void **)&s->path_lines, i, sizeof *s->path_lines))
+        return -1;
+    uint32_t of = find_site(s, name);
+    if (of == s->n_sites) {
+        const char *near = nj__policy_closest_name(name.p, site_name, s);
+        nj_diag_add(r->faults, r->path, ini->line, "[%s]: there is no [site %s]%s%s%s", ini->name,
+                    name.p, near ? ": did you mean " : ": expected the first name of a site",
+                    near ? near : "", near ? "?" : "");
+        return -1;
+    }
+    if (!is_path(kept)) {
+        nj_diag_add(r->faults, r->path, ini->line,
+                    "[%s]: expected a prefix such as /iso/, a path such as /robots.txt, or a "
+                    "suffix such as *.iso; decoded, without . and .., at most 255 bytes",
+                    ini->name);
+        return -1;
+    }
+    s->paths[i] = (struct nj_path_def){.site = of, .path = kept};
+    s->path_lines[i] = ini->line;
+    s->n_paths++;
+    return (int)i;
+}
+
+/* --- keys ----------------------------------------------------------------------------------- */
+
+static void parse_names(struct nj__policy_reader *r, struct nj_site_def *d,
+                        const struct nj_ini_entry *e)
+{
+    const char *at = e->value;
+    struct nj_str word;
+
+    while (at) {
+        bool any = nj__policy_next_list_item(&at, &word);
+        if (any)
+            nj__policy_to_lower(word);
+        if (!any || !is_name(word)) {
+            nj__policy_report_bad_value(r, e, NAME_WANTS);
+            return;
+        }
+        if (d->n_names == 0) {
+            nj_diag_add(r->faults, r->path, e->line,
+                        "%s: [site default] has all names that no other site has", e->key);
+            return;
+        }
+        if (!add_name(r, d, word))
+            return;
+    }
+}
+
+/* Is it a URL or a path, with each variable at most once? */
+static bool is_template(const char *text)
+{
+    static const char *const variables[] = {"$host", "$path", "$rest"};
+    uint32_t seen = 0;
+
+    if (strncmp(text, "https://", 8) != 0 && strncmp(text, "http://", 7) != 0 && text[0] != '/')
+        return false;
+    if (strlen(text) > TEMPLATE_MAX || strncmp(text, "//", 2) == 0)
+        return false;
+    for (const char *p = text; *p; p++) {
+        if (*p <= ' ' || *p >= 0x7f || strchr("\"<>\\^`{|}", *p))
+            return false;
+        if (*p != '$')
+            continue;
+        uint32_t i = 0;
+        while (i < 3 && strncmp(p, variables[i], 5) != 0)
+            i++;
+        if (i == 3 || (seen & 1u << i))
+            return false;
+        seen |= 1u << i;
+    }
+    return true;
+}
+
+static void parse_redirect(struct nj__policy_reader *r, struct nj_site_rules *to,
+                           const struct nj_ini_entry *e)
+{
+    const char *v = e->value;
+    uint64_t port = 443;
+    unsigned status = 0;
+    int n = 0;
+
+    to->keys |= NJ_SITE_REDIRECT;
+    if (strcmp(v, "none") == 0)
+        return;
+    if (strcmp(v, "https") == 0 ||
+        (strncmp(v, "https:", 6) == 0 && nj_parse_decimal(v + 6, &port))) {
+        char *url = NULL;
+        if (port < 1 || port > 65535)
+            nj__policy_report_bad_value(r, e, "https:PORT with a port from 1 to 65535");
+        else if (port == 443)
+            to->redirect_to = NJ_STR("https://$host$path");
+        else if (own(r, asprintf(&url, "https://$host:%u$path", (unsigned)port) < 0 ? NULL : url))
+            to->redirect_to = str_of(url);
+        to->redirect_status = 301;
+        to->redirect_cleartext_only = true;
+        return;
+    }
+    sscanf(v, "%3u%n", &status, &n);
+    if ((status != 301 && status != 302 && status != 307 && status != 308) || n != 3 ||
+        (v[3] != ' ' && v[3] != '\t') || !is_template(v + 3 + strspn(v + 3, " \t"))) {
+        nj__policy_report_bad_value(r, e, REDIRECT_WANTS);
+        return;
+    }
+    to->redirect_status = (uint16_t)status;
+    to->redirect_to = str_of(v + 3 + strspn(v + 3, " \t"));
+}
+
+/* Fields that describe the message or its connection: only the server can know them. */
+static bool is_of_message(struct nj_str name)
+{
+    static const char *const names[] = {
+        "connection", "content-encoding", "content-length",    "content-range", "date",
+        "etag",       "keep-alive",       "last-modified",     "location",      "proxy-connection",
+        "te",         "trailer",          "transfer-encoding", "upgrade"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (nj_str_eq(name, str_of(names[i])))
+            return true;
+    return false;
+}
+
+static void parse_header(struct nj__policy_reader *r, struct nj_site_rules *to,
+                         const struct nj_ini_entry *e)
+{
+    static const char *const words[] = {
+        [NJ_FIELD_ADD] = "add", [NJ_FIELD_SET] = "set", [NJ_FIELD_REMOVE] = "remove"};
+    const char *v = e->value;
+    struct nj_site_field f = {0};
+    uint32_t how = 0, n = (uint32_t)strcspn(v, " \t");
+
+    while (how < 3 && (strlen(words[how]) != n || strncmp(v, words[how], n) != 0))
+        how++;
+    v += n + strspn(v + n, " \t");
+    f.name = (struct nj_str){v, (uint32_t)strspn(v, token)};
+    v += f.name.n_bytes;
+    bool has_value = *v == ':';
+    v += has_value;
+    v += strspn(v, " \t");
+    f.value = str_of(v);
+    f.change = (enum nj_field_change)how;
+    if (how == 3 || f.name.n_bytes == 0 || has_value == (how == NJ_FIELD_REMOVE) ||
+        (how == NJ_FIELD_REMOVE ? *v != '\0' : *v == '\0') || !nj_field_value_is_valid(v)) {
+        nj__policy_report_bad_value(r, e, HEADER_WANTS);
+        return;
+    }
+    nj__policy_to_lower(f.name);
+    if (is_of_message(f.name)) {
+        nj_diag_add(r->faults, r->path, e->line,
+                    "%s = %.80s: only the server can set or remove this field", e->key, e->value);
+        return;
+    }
+    for (uint32_t i = 0; i < to->n_fields; i++) {
+        if (!nj_str_eq(to->fields[i].name, f.name) ||
+            (f.change == NJ_FIELD_ADD && to->fields[i].change == NJ_FIELD_ADD))
+            continue;
+        nj_diag_add(r->faults, r->path, e->line, "%s = %.80s: a line above changes the same field",
+                    e->key, e->value);
+        return;
+    }
+    if (to->n_fields == NJ_SITE_FIELDS_MAX) {
+        nj__policy_report_bad_value(r, e, "at most 16 changes of fields");
+        return;
+    }
+    void *fields = (void *)(uintptr_t)to->fields;
+    if (!grow(r, &fields, to->n_fields, sizeof f))
+        return;
+    ((struct nj_site_field *)fields)[to->n_fields++] = f;
+    to->fields = fields;
+}
+
+/* GET includes HEAD (RFC 9110 9.3.2). */
+static void parse_methods(struct nj__policy_reader *r, struct nj_site_rules *to,
+                          const struct nj_ini_entry *e)
+{
+    char text[256] = "";
+    size_t n = 0;
+    const char *at = e->value;
+    struct nj_str word;
+    bool has_get = false, has_head = false;
+
+    to->keys |= NJ_SITE_METHODS;
+    if (strcmp(e->value, "any") == 0)
+        return;
+    while (at) {
+        if (!nj__policy_next_list_item(&at, &word) || word.n_bytes > 32 ||
+            strspn(word.p, token) < word.n_bytes || n + word.n_bytes + 16 > sizeof text) {
+            nj__policy_report_bad_value(r, e, METHODS_WANTS);
+            return;
+        }
+        has_get |= nj_str_eq(word, NJ_STR("GET"));
+        has_head |= nj_str_eq(word, NJ_STR("HEAD"));
+        n += (size_t)sprintf(text + n, "%s%.*s", n > 0 ? ", " : "", (int)word.n_bytes, word.p);
+    }
+    if (has_get && !has_head)
+        n += (size_t)sprintf(text + n, ", HEAD");
+    const char *kept = own(r, strdup(text));
+    if (kept)
+        to->methods = str_of(kept);
+}
+
+static void parse_lists(struct nj__policy_reader *r, uint32_t *to, const char *none,
+                        const struct nj_ini_entry *e)
+{
+    if (strcmp(e->value, none) != 0)
+        *to |= nj__policy_parse_list_names(r, e);
+}
+
+static void parse_cors(struct nj__policy_reader *r, struct nj_site_rules *to,
+                       const struct nj_ini_entry *e)
+{
+    const char *v = e->value, *host = strncmp(v, "https://", 8) == 0  ? v + 8
+                                      : strncmp(v, "http://", 7) == 0 ? v + 7
+                                                                      : NULL;
+
+    to->keys |= NJ_SITE_CORS;
+    if (strcmp(v, "none") == 0)
+        return;
+    if (strcmp(v, "*") != 0 &&
+        (!host || !*host || host[strspn(host, "abcdefghijklmnopqrstuvwxyz0123456789-._:[]")])) {
+        nj__policy_report_bad_value(r, e, CORS_WANTS);
+        return;
+    }
+    to->cors_origin = str_of(v);
+}
+
+static void parse_hsts(struct nj__policy_reader *r, struct nj_site_rules *to,
+                       const struct nj_ini_entry *e)
+{
+    char time[32], *text = NULL;
+    const char *at = e->value;
+    struct nj_str word;
+    bool subdomains = false, preload = false;
+    double seconds;
+
+    to->keys |= NJ_SITE_HSTS;
+    if (strcmp(at, "none") == 0)
+        return;
+    bool ok = nj__policy_next_list_item(&at, &word) && word.n_bytes < sizeof time;
+    if (ok)
+        snprintf(time, sizeof time, "%.*s", (int)word.n_bytes, word.p);
+    ok = ok && nj_parse_seconds(time, &seconds) && seconds < 1e10;
+    while (ok && at) {
+        ok = nj__policy_next_list_item(&at, &word);
+        bool is_sub = ok && nj_str_eq(word, NJ_STR("subdomains"));
+        bool is_preload = ok && nj_str_eq(word, NJ_STR("preload"));
+        subdomains |= is_sub;
+        preload |= is_preload;
+        ok = is_sub || is_preload;
+    }
+    if (!ok) {
+        nj__policy_report_bad_value(r, e, HSTS_WANTS);
+        return;
+    }
+    int n = asprintf(&text, "max-age=%.0f%s%s", seconds, subdomains ? "; includeSubDomains" : "",
+                     preload ? "; preload" : "");
+    if (own(r, n < 0 ? NULL : text))
+        to->hsts = str_of(text);
+}
+
+static void parse_cache_control(struct nj__policy_reader *r, struct nj_site_rules *to,
+                                const struct nj_ini_entry *e)
+{
+    to->keys |= NJ_SITE_CACHE_CONTROL;
+    if (!nj_field_value_is_valid(e->value))
+        nj__policy_report_bad_value(r, e, "a value such as max-age=3600, or none");
+    else if (strcmp(e->value, "none") != 0)
+        to->cache_control = str_of(e->value);
+}
+
+static const char *const keys[] = {"name", "redirect",      "header", "methods", "allow",
+                                   "deny", "cache_control", "cors",   "hsts"};
+
+const char *nj__site_key_name(bool is_site, uint32_t i)
+{
+    i += !is_site;
+    return i < sizeof keys / sizeof keys[0] ? keys[i] : NULL;
+}
+
+bool nj__site_key_may_repeat(const char *key)
+{
+    return strcmp(key, "name") == 0 || strcmp(key, "header") == 0 || strcmp(key, "allow") == 0 ||
+           strcmp(key, "deny") == 0;
+}
+
+bool nj__site_parse_key(struct nj__policy_reader *r, bool is_site, uint32_t index, const char *key,
+                        const struct nj_ini_entry *e)
+{
+    struct nj_site_sections *s = r->f->sites;
+    struct nj_site_rules *to = is_site ? &s->sites[index].rules : &s->paths[index].rules;
+
+    if (is_site && strcmp(key, "name") == 0) {
+        parse_names(r, &s->sites[index], e);
+    } else if (strcmp(key, "redirect") == 0) {
+        parse_redirect(r, to, e);
+    } else if (strcmp(key, "header") == 0) {
+        parse_header(r, to, e);
+    } else if (strcmp(key, "methods") == 0) {
+        parse_methods(r, to, e);
+    } else if (strcmp(key, "allow") == 0) {
+        to->keys |= NJ_SITE_ALLOW;
+        parse_lists(r, &to->allow, "all", e);
+    } else if (strcmp(key, "deny") == 0) {
+        to->keys |= NJ_SITE_DENY;
+        parse_lists(r, &to->deny, "none", e);
+    } else if (strcmp(key, "cache_control") == 0) {
+        parse_cache_control(r, to, e);
+    } else if (strcmp(key, "cors") == 0) {
+        parse_cors(r, to, e);
+    } else if (strcmp(key, "hsts") == 0) {
+        parse_hsts(r, to, e);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* --- checks --------------------------------------------------------------------------------- */
+
+/* A name of a site, or a path of one, with the line of its section. */
+struct entry {
+    uint32_t site, line;
+    struct nj_str text;
+};
+
+static int compare_entries(const void *x, const void *y)
+{
+    const struct entry *a = x, *b = y;
+    uint32_t n = nj_min_u32(a->text.n_bytes, b->text.n_bytes);
+    int order = memcmp(a->text.p, b->text.p, n);
+
+    if (order == 0)
+        order = (a->text.n_bytes > b->text.n_bytes) - (a->text.n_bytes < b->text.n_bytes);
+    if (order == 0)
+        order = (a->site > b->site) - (a->site < b->site);
+    return order != 0 ? order : (a->line > b->line) - (a->line < b->line);
+}
+
+/* Reports entries with equal texts, and with equal sites if `of_site`. */
+static void report_equal(struct nj__policy_reader *r, struct entry *list, uint32_t n, bool of_site)
+{
+    qsort(list, n, sizeof *list, compare_entries);
+    for (uint32_t i = 1; i < n; i++)
+        if (nj_str_eq(list[i].text, list[i - 1].text) &&
+            (!of_site || list[i].site == list[i - 1].site))
+            nj_diag_add(r->faults, r->path,
+                        list[i].line > list[i - 1].line ? list[i].line : list[i - 1].line,
+                        "%.*s: duplicate; the section on line %u has it, too",
+                        (int)list[i].text.n_bytes, list[i].text.p,
+                        list[i].line > list[i - 1].line ? list[i - 1].line : list[i].line);
+}
+
+static void check_names(struct nj__policy_reader *r)
+{
+    const struct nj_site_sections *s = r->f->sites;
+    uint32_t n_names = 0, n = 0;
+
+    for (uint32_t i = 0; i < s->n_sites; i++)
+        n_names += s->sites[i].n_names;
+    struct entry *list = calloc((size_t)n_names + s->n_paths + 1, sizeof *list);
+    if (!list) {
+        nj_diag_add(r->faults, r->path, 0, "out of memory");
+        return;
+    }
+    for (uint32_t i = 0; i < s->n_sites; i++)
+        for (uint32_t k = 0; k < s->sites[i].n_names; k++)
+            list[n++] = (struct entry){i, s->site_lines[i], s->sites[i].names[k]};
+    report_equal(r, list, n, false);
+    for (n = 0; n < s->n_paths; n++)
+        list[n] = (struct entry){s->paths[n].site, s->path_lines[n], s->paths[n].path};
+    report_equal(r, list, n, true);
+    free(list);
+}
+
+void nj__site_check(struct nj__policy_reader *r)
+{
+    const struct nj_site_sections *s = r->f->sites;
+    uint32_t n_before = r->faults->n;
+    const char *why;
+
+    check_names(r);
+    if (s->n_sites == 0 || r->faults->n > n_before)
+        return;
+    struct nj_sites *table = nj_sites_new(s->sites, s->n_sites, s->paths, s->n_paths, 1, &why);
+    if (!table)
+        nj_diag_add(r->faults, r->path, 0, "%s", why);
+    nj_sites_free(table);
+}

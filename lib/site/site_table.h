@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The sites of a server: which rules apply to a request, by its host and its plain path
+ * (http/proto/path.h). lib/config makes the table from [site NAME] and [path NAME PATH].
+ *
+ * A host has the site with that name, else the one with the longest wildcard (`*.example.org` has
+ * any name below example.org), else the default site, else none. Below it, sections are applied in
+ * this order, and a later one overrides the keys that it has: the site, the longest suffix
+ * (`*.iso`) that the path has, each prefix (`/iso/`) of the path from the shortest to the longest,
+ * and the exact path (`/robots.txt`). The prefix `/iso/` has the path `/iso`, too. Fields of
+ * responses are overridden by their names.
+ *
+ * The table is immutable. All rules of a path are combined when it is made, so a search is two
+ * look-ups: of the host in a hash table, of the path in a sorted array.
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/limits.h"
+#include "base/str.h"
+
+#define NJ_SITES_MAX       4096u
+#define NJ_SITE_PATHS_MAX  65536u /* sections of paths, in all sites */
+#define NJ_SITE_RULES_MAX  262144u
+#define NJ_SITE_HOST_MAX   255u /* longest name (RFC 1035 2.3.4) */
+#define NJ_SITE_FIELDS_MAX 16u  /* fields that the rules of one path change; see response_head.h */
+
+/* What is done with a field of responses. */
+enum nj_field_change { NJ_FIELD_ADD, NJ_FIELD_SET, NJ_FIELD_REMOVE };
+
+struct nj_site_field {
+    enum nj_field_change change;
+    struct nj_str name, value; /* the name in lower case */
+};
+
+/* Bits of struct nj_site_rules.keys. */
+enum nj_site_key {
+    NJ_SITE_REDIRECT = 1 << 0,
+    NJ_SITE_METHODS = 1 << 1,
+    NJ_SITE_ALLOW = 1 << 2,
+    NJ_SITE_DENY = 1 << 3,
+    NJ_SITE_CACHE_CONTROL = 1 << 4,
+    NJ_SITE_CORS = 1 << 5,
+    NJ_SITE_HSTS = 1 << 6,
+};
+
+struct nj_sites;
+
+/* The rules of a section, or, combined, those of a request. Strings belong to the owner of the
+ * configuration. */
+struct nj_site_rules {
+    struct nj_sites *sites;       /* that have these rules; NULL: no key is set */
+    uint32_t keys;                /* of enum nj_site_key: those that are set */
+    struct nj_str prefix;         /* of the section with the redirect; of a site: "/" */
+    uint16_t redirect_status;     /* 301, 302, 307, 308; 0: no redirect */
+    bool redirect_cleartext_only; /* requests over TLS are served */
+    struct nj_str redirect_to;    /* with $host, $path and $rest */
+    struct nj_str methods;        /* "GET, HEAD"; empty: any */
+    uint32_t allow, deny;         /* lists of clients, as bits; allow 0: any client */
+    struct nj_str cache_control;  /* of files; empty: none */
+    struct nj_str cors_origin;    /* access-control-allow-origin; empty: none */
+    struct nj_str hsts;           /* strict-transport-security; empty: none */
+    uint32_t n_fields;            /* at most NJ_SITE_FIELDS_MAX */
+    const struct nj_site_field *fields;
+    /* Rules that give the fields of responses another value have another one; 0: they change
+     * none. */
+    uint64_t fields_id;
+};
+
+/* Definitions, from which the table is made. */
+struct nj_site_def {
+    struct nj_str *names; /* lower case; "*.example.org" is a wildcard */
+    uint32_t n_names;     /* 0: the default site */
+    struct nj_site_rules rules;
+};
+struct nj_path_def {
+    uint32_t site;      /* index of its site */
+    struct nj_str path; /* "/prefix/", "/exact", "*.suffix" */
+    struct nj_site_rules rules;
+};
+
+/* Make the table, which refers to strings of the definitions. `fields_id`: that of the first rules;
+ * later ones have higher ones, less than 2^32 of them. NULL without memory, or with more than
+ * NJ_SITE_RULES_MAX combinations of paths and suffixes, or if the rules of a path change more than
+ * NJ_SITE_FIELDS_MAX fields; `why` says which. */
+struct nj_sites *nj_sites_new(const struct nj_site_def *sites, uint32_t n_sites,
+                              const struct nj_path_def *paths, uint32_t n_paths, uint64_t fields_id,
+                              const char **why);
+void nj_sites_free(struct nj_sites *s);
+
+/* The rules of a request; NULL: none. `authority` is that of the request, in any case and perhaps
+ * with a port; `path` is plain, or empty if there is none: then those of the site. Any thread. */
+const struct nj_site_rules *nj_sites_find(const struct nj_sites *s, struct nj_str authority,
+                                          struct nj_str path);
+
+/* Requests of a shard that use rules of the table, which must live until they have ended. hold and
+ * drop: by the shard's lcore only. */
+void nj_sites_hold(struct nj_sites *s, uint32_t shard);
+void nj_sites_drop(struct nj_sites *s, uint32_t shard);
+/* Any thread. 0 is final once no lcore can find the table. */
+uint64_t nj_sites_n_held(const struct nj_sites *s);
