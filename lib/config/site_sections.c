@@ -13,8 +13,8 @@
 #define NAME_WANTS                                                                                 \
     "names of hosts without port, e.g. www.example.org, or *.example.org for any name below it"
 #define REDIRECT_WANTS                                                                             \
-    "301, 302, 307 or 308 and a URL or a path, at most 255 bytes, with $host, $path or $rest at "  \
-    "most once each; https; https:PORT; or none"
+    "301, 302, 307 or 308 and a URL or a path of at most 255 bytes, in which $host and one of "    \
+    "$path and $rest may occur once; https; https:PORT; or none"
 #define HEADER_WANTS  "set NAME: VALUE, add NAME: VALUE or remove NAME"
 #define METHODS_WANTS "methods such as GET, POST, or any"
 #define CORS_WANTS    "*, an origin such as https://www.example.org, or none"
@@ -234,7 +234,7 @@ static void parse_names(struct nj__policy_reader *r, struct nj_site_def *d,
     }
 }
 
-/* Is it a URL or a path, with each variable at most once? */
+/* Is it a URL or a path, with $host at most once, and $path or $rest at most once? */
 static bool is_template(const char *text)
 {
     static const char *const variables[] = {"$host", "$path", "$rest"};
@@ -252,9 +252,9 @@ static bool is_template(const char *text)
         uint32_t i = 0;
         while (i < 3 && strncmp(p, variables[i], 5) != 0)
             i++;
-        if (i == 3 || (seen & 1u << i))
+        if (i == 3 || (seen & 1u << (i > 0)))
             return false;
-        seen |= 1u << i;
+        seen |= 1u << (i > 0);
     }
     return true;
 }

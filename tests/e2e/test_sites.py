@@ -99,7 +99,12 @@ class Sites(SitesCase):
                  "https://secure.example.org/page.html?x"),
                 ("secure.example.org:8080", "/", 301, "https://secure.example.org/"),
                 ("secure.example.org", "/.well-known/acme-challenge/token", 200, None),
-                ("secure.example.org", "/../x", 400, None)):
+                ("secure.example.org", "/../x", 400, None),
+                ("secure.example.org", "/x?" + 5000 * "q", 414, None),
+                ("secure.example.org", "/x?" + 4080 * "\"", 301,
+                 "https://secure.example.org/x?" + 4080 * "%22"),
+                ("secure.example.org", "/" + 4090 * "<", 301,
+                 "https://secure.example.org/" + 4090 * "%3C")):
             with self.subTest(host=host, path=path):
                 got, fields = self.ask(host, path)
                 self.assertEqual((status, location), (got, fields.get("location")))

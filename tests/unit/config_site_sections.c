@@ -157,6 +157,7 @@ Test(config_site_sections, bad_values)
         "redirect = 301 javascript:x",
         "redirect = 301 /$hots",
         "redirect = 301 https://$host$path$path",
+        "redirect = 301 https://$host$path?rest=$rest",
         "redirect = 301 /a b",
         "redirect = https:0",
         "redirect = https:65536",

@@ -9,7 +9,7 @@
 #include "site/site_table.h"
 #include "telem/counters_http.h"
 
-/* The text of the operator, a host, and an encoded path with its query. */
+/* The text of the operator, a host, and an encoded path with its query, once. */
 #define LOCATION_MAX (256u + NJ_SITE_HOST_MAX + NJ_PATH_LOCATION_MAX)
 
 static bool is_tls(const struct nj_txn *t)
@@ -42,8 +42,9 @@ static void append(struct location *l, struct nj_str s)
     l->n_bytes = (uint32_t)((char *)nj_str_put((uint8_t *)l->text + l->n_bytes, s) - l->text);
 }
 
-/* Replaces $host, $path and $rest. `template` has been checked: at most 255 bytes, and at most one
- * of each. False: the request has no host that can be named. */
+/* Replaces $host, and $path or $rest. The template has at most 255 bytes and at most one of each.
+ * Path and query are shorter than NJ_PATH_MAX. False: the request has no host that can be
+ * named. */
 static bool write_location(struct location *l, const struct nj_site_rules *rules,
                            struct nj_str host, const struct nj_target *target)
 {
@@ -78,7 +79,9 @@ static void redirect(struct nj_txn *t, const struct nj_site_rules *rules,
 {
     struct location l;
 
-    if (!write_location(&l, rules, nj_host_of_authority(head->authority), target))
+    if (head->path.n_bytes >= NJ_PATH_MAX)
+        nj_respond_error_text(t, 414, (struct nj_field){0});
+    else if (!write_location(&l, rules, nj_host_of_authority(head->authority), target))
         nj_respond_error_text(t, 400, (struct nj_field){0});
     else
         nj_respond_error_text(t, rules->redirect_status,
