@@ -2,28 +2,10 @@
 /* Clients that wait for 100 (Continue) before they send a body (RFC 9110 10.1.1). */
 #include <criterion/criterion.h>
 
-#include <nightjar/handler.h>
-
+#include "support/body_handlers.h"
 #include "support/handlers_rig.h"
 
 #define BODY 5000u
-
-static void reads(struct nj_request *req, struct nj_response *resp, void *arg)
-{
-    char some[1000], line[32];
-    int64_t n, all = 0;
-
-    while ((n = nj_request_read(req, some, sizeof some)) > 0)
-        all += n;
-    snprintf(line, sizeof line, "%d", (int)all);
-    nj_response_write(resp, line, strlen(line));
-}
-
-static void sleeps(struct nj_request *req, struct nj_response *resp, void *arg)
-{
-    nj_sleep(NJ_SEC);
-    reads(req, resp, arg);
-}
 
 static void refuses(struct nj_request *req, struct nj_response *resp, void *arg)
 {
@@ -35,7 +17,7 @@ static void says_first(struct nj_request *req, struct nj_response *resp, void *a
 {
     nj_response_flush(resp);
     nj_sleep(NJ_SEC);
-    reads(req, resp, arg);
+    body_reads(req, resp, arg);
 }
 
 static void on_body(struct nj_request *req, struct nj_response *resp, void *arg)
@@ -67,15 +49,15 @@ static void keeps_and_waits(struct nj_request *req, struct nj_response *resp, vo
 }
 
 static const struct nj_route routes[] = {
-    {.path = "/reads", .type = NJ_BLOCKING, .handle = reads},
-    {.path = "/sleeps", .type = NJ_BLOCKING, .handle = sleeps},
+    {.path = "/reads", .type = NJ_BLOCKING, .handle = body_reads},
+    {.path = "/sleeps", .type = NJ_BLOCKING, .handle = body_reads_late},
     {.path = "/refuses", .type = NJ_BLOCKING, .handle = refuses},
     {.path = "/keeps", .type = NJ_NON_BLOCKING, .handle = keeps},
     {.path = "/waits", .type = NJ_NON_BLOCKING, .handle = keeps_and_waits},
-    {.path = "/worker", .type = NJ_OS_BLOCKING, .handle = reads},
+    {.path = "/worker", .type = NJ_OS_BLOCKING, .handle = body_reads},
     {.path = "/first", .type = NJ_BLOCKING, .handle = says_first},
-    {.method = "GET", .path = "/get", .type = NJ_BLOCKING, .handle = reads},
-    {.path = "/small", .type = NJ_BLOCKING, .handle = reads, .body_max_bytes = BODY - 1},
+    {.method = "GET", .path = "/get", .type = NJ_BLOCKING, .handle = body_reads},
+    {.path = "/small", .type = NJ_BLOCKING, .handle = body_reads, .body_max_bytes = BODY - 1},
 };
 
 static struct hr *start(void)

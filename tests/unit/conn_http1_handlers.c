@@ -3,30 +3,12 @@
  * and responses that fail. */
 #include <criterion/criterion.h>
 
-#include <nightjar/handler.h>
-
 #include "conn_http1_rig.h"
+#include "support/body_handlers.h"
 #include "support/handlers_rig.h"
 #include "telem/counters.h"
 
 #define BODY 5000u
-
-static void reads(struct nj_request *req, struct nj_response *resp, void *arg)
-{
-    char some[1000], line[32];
-    int64_t n, all = 0;
-
-    while ((n = nj_request_read(req, some, sizeof some)) > 0)
-        all += n;
-    snprintf(line, sizeof line, "%d", (int)(n < 0 ? n : all));
-    nj_response_write(resp, line, strlen(line));
-}
-
-static void sleeps(struct nj_request *req, struct nj_response *resp, void *arg)
-{
-    nj_sleep(NJ_SEC);
-    reads(req, resp, arg);
-}
 
 static void refuses(struct nj_request *req, struct nj_response *resp, void *arg)
 {
@@ -37,24 +19,6 @@ static void says_hello(struct nj_request *req, struct nj_response *resp, void *a
 {
     nj_response_header(resp, "x", "1");
     nj_response_write(resp, "hello", 5);
-}
-
-/* The length is not known: the head is sent before the body has ended. */
-static void streams(struct nj_request *req, struct nj_response *resp, void *arg)
-{
-    uint8_t piece[1000];
-
-    for (uint32_t at = 0; at < 20000; at += sizeof piece) {
-        for (uint32_t i = 0; i < sizeof piece; i++)
-            piece[i] = rig_byte(at + i);
-        nj_response_write(resp, piece, sizeof piece);
-        nj_response_flush(resp);
-        nj_sleep(10 * NJ_MS);
-    }
-    if (arg)
-        nj_response_reset(resp);
-    else
-        nj_response_trailer(resp, "trailer-x", "t");
 }
 
 static void fails_first(struct nj_request *req, struct nj_response *resp, void *arg)
@@ -97,21 +61,21 @@ static void sends_file(struct nj_request *req, struct nj_response *resp, void *a
 }
 
 static const struct nj_route routes[] = {
-    {.path = "/reads", .type = NJ_BLOCKING, .handle = reads},
-    {.path = "/sleeps", .type = NJ_BLOCKING, .handle = sleeps},
+    {.path = "/reads", .type = NJ_BLOCKING, .handle = body_reads},
+    {.path = "/sleeps", .type = NJ_BLOCKING, .handle = body_reads_late},
     {.path = "/refuses", .type = NJ_BLOCKING, .handle = refuses},
     {.path = "/hello", .type = NJ_NON_BLOCKING, .handle = says_hello},
     {.path = "/fiber", .type = NJ_BLOCKING, .handle = says_hello},
     {.path = "/thread", .type = NJ_OS_BLOCKING, .handle = says_hello},
-    {.path = "/streams", .type = NJ_BLOCKING, .handle = streams},
-    {.path = "/breaks", .type = NJ_BLOCKING, .handle = streams, .arg = (void *)1},
+    {.path = "/streams", .type = NJ_BLOCKING, .handle = body_streams},
+    {.path = "/breaks", .type = NJ_BLOCKING, .handle = body_streams, .arg = (void *)1},
     {.path = "/fails", .type = NJ_BLOCKING, .handle = fails_first},
     {.path = "/short", .type = NJ_BLOCKING, .handle = ends_early},
     {.path = "/keeps", .type = NJ_NON_BLOCKING, .handle = keeps},
     {.path = "/echoes", .type = NJ_NON_BLOCKING, .handle = keeps, .arg = (void *)1},
-    {.path = "/worker", .type = NJ_OS_BLOCKING, .handle = reads},
+    {.path = "/worker", .type = NJ_OS_BLOCKING, .handle = body_reads},
     {.path = "/file", .type = NJ_BLOCKING, .handle = sends_file},
-    {.path = "/small", .type = NJ_BLOCKING, .handle = reads, .body_max_bytes = BODY - 1},
+    {.path = "/small", .type = NJ_BLOCKING, .handle = body_reads, .body_max_bytes = BODY - 1},
 };
 
 static struct hr *start(void)

@@ -3,36 +3,9 @@
 #include <criterion/criterion.h>
 
 #include "conn_http1_rig.h"
+#include "support/access_book.h"
 #include "support/handlers_rig.h"
-#include "telem/access_log_record.h"
 #include "telem/counters.h"
-
-enum { RECORDS = 16, LINES = 64 };
-
-static struct {
-    struct nj_access_record open[RECORDS], line[LINES];
-    bool used[RECORDS];
-    uint32_t n_lines, n_open;
-} book;
-
-static struct nj_access_record *take(void *ctx)
-{
-    for (uint32_t i = 0; i < RECORDS; i++)
-        if (!book.used[i]) {
-            book.used[i] = true;
-            book.n_open++;
-            return &book.open[i];
-        }
-    return NULL;
-}
-
-static void put(void *ctx, struct nj_access_record *a)
-{
-    cr_assert(book.n_lines < LINES && book.n_open > 0);
-    book.line[book.n_lines++] = *a;
-    book.used[a - book.open] = false;
-    book.n_open--;
-}
 
 static void words(struct nj_request *req, struct nj_response *resp, void *arg)
 {
@@ -81,15 +54,14 @@ static struct hr *start(void)
 {
     struct hr *h = hr_new(routes, NJ_ARRAY_LEN(routes));
 
-    memset(&book, 0, sizeof book);
-    h->config.conns.access = (struct nj_access_ops){NULL, take, put};
+    h->config.conns.access = book_begin(16);
     return hr_start(h);
 }
 
 static void finish(struct hr *h)
 {
     hr_free(h);
-    cr_expect_eq(book.n_open, 0, "each line was written");
+    book_expect_written();
 }
 
 static const char *text_of(const struct nj_access_record *a, char *out)

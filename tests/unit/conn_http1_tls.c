@@ -4,10 +4,9 @@
 #define RIG_GOT_MAX (512u * 1024u)
 #include <criterion/criterion.h>
 
-#include <nightjar/handler.h>
-
 #include "conn_http1_rig.h"
 #include "http/handlers/route_table.h"
+#include "support/body_handlers.h"
 #include "support/tls_peer.h"
 #include "telem/counters.h"
 
@@ -27,44 +26,11 @@ static struct tls_peer *connect_with(const char *alpn, uint16_t port)
     return p;
 }
 
-static void reads(struct nj_request *req, struct nj_response *resp, void *arg)
-{
-    char some[1000], line[32];
-    int64_t n, all = 0;
-
-    while ((n = nj_request_read(req, some, sizeof some)) > 0)
-        all += n;
-    snprintf(line, sizeof line, "%d", (int)(n < 0 ? n : all));
-    nj_response_write(resp, line, strlen(line));
-}
-
-static void reads_late(struct nj_request *req, struct nj_response *resp, void *arg)
-{
-    nj_sleep(NJ_SEC);
-    reads(req, resp, arg);
-}
-
-/* The length is not known. With `arg` the response fails. */
-static void streams(struct nj_request *req, struct nj_response *resp, void *arg)
-{
-    uint8_t piece[1000];
-
-    for (uint32_t at = 0; at < 20000; at += sizeof piece) {
-        for (uint32_t i = 0; i < sizeof piece; i++)
-            piece[i] = rig_byte(at + i);
-        nj_response_write(resp, piece, sizeof piece);
-        nj_response_flush(resp);
-        nj_sleep(10 * NJ_MS);
-    }
-    if (arg)
-        nj_response_reset(resp);
-}
-
 static const struct nj_route route_table[] = {
-    {.path = "/reads", .type = NJ_BLOCKING, .handle = reads},
-    {.path = "/late", .type = NJ_BLOCKING, .handle = reads_late},
-    {.path = "/streams", .type = NJ_BLOCKING, .handle = streams},
-    {.path = "/breaks", .type = NJ_BLOCKING, .handle = streams, .arg = (void *)1},
+    {.path = "/reads", .type = NJ_BLOCKING, .handle = body_reads},
+    {.path = "/late", .type = NJ_BLOCKING, .handle = body_reads_late},
+    {.path = "/streams", .type = NJ_BLOCKING, .handle = body_streams},
+    {.path = "/breaks", .type = NJ_BLOCKING, .handle = body_streams, .arg = (void *)1},
 };
 
 static void begin(void)

@@ -3,37 +3,9 @@
 #include <criterion/criterion.h>
 
 #include "http/transaction.h"
+#include "support/access_book.h"
 #include "support/handlers_rig.h"
 #include "telem/counters.h"
-
-#define LINES 64
-
-/* An access log with a few lines. */
-static struct {
-    struct nj_access_record open[LINES], line[LINES];
-    bool used[LINES];
-    unsigned n_open, n_lines, n_max;
-} book;
-
-static struct nj_access_record *take(void *ctx)
-{
-    for (unsigned i = 0; i < book.n_max; i++)
-        if (!book.used[i]) {
-            book.used[i] = true;
-            book.n_open++;
-            memset(&book.open[i], 0xee, sizeof book.open[i]);
-            return &book.open[i];
-        }
-    return NULL;
-}
-
-static void put(void *ctx, struct nj_access_record *a)
-{
-    cr_assert(book.n_lines < LINES && book.n_open > 0);
-    book.line[book.n_lines++] = *a;
-    book.used[a - book.open] = false;
-    book.n_open--;
-}
 
 static void words(struct nj_request *req, struct nj_response *resp, void *arg)
 {
@@ -64,9 +36,7 @@ static struct hr *start(unsigned n_max)
 {
     struct hr *h = hr_new(routes, NJ_ARRAY_LEN(routes));
 
-    memset(&book, 0, sizeof book);
-    book.n_max = n_max;
-    h->config.conns.access = (struct nj_access_ops){NULL, take, put};
+    h->config.conns.access = book_begin(n_max);
     h->config.index = 0;
     return hr_start(h);
 }
@@ -74,7 +44,7 @@ static struct hr *start(unsigned n_max)
 static void finish(struct hr *h)
 {
     hr_free(h);
-    cr_expect_eq(book.n_open, 0, "each line was written");
+    book_expect_written();
 }
 
 static bool said(const struct nj_access_record *a, unsigned at, uint16_t n, const char *what)
@@ -84,7 +54,7 @@ static bool said(const struct nj_access_record *a, unsigned at, uint16_t n, cons
 
 Test(http_transaction, a_line)
 {
-    struct hr *h = start(LINES);
+    struct hr *h = start(BOOK_LINES);
     struct hr_client *c = hr_connect(h);
 
     hr_ask(c, "GET", "/whole?q=1", 0, 0, "referer", "http://a/b");
@@ -135,7 +105,7 @@ Test(http_transaction, many_downloads_of_few_connections)
 /* An absent file is cached, too. */
 Test(http_transaction, files_that_do_not_come)
 {
-    struct hr *h = start(LINES);
+    struct hr *h = start(BOOK_LINES);
     struct hr_client *c = hr_connect(h);
 
     hr_get(c, "/big");
@@ -170,7 +140,7 @@ Test(http_transaction, too_large_for_a_file)
 /* From the request head to the first byte, and to the last. */
 Test(http_transaction, times)
 {
-    struct hr *h = start(LINES);
+    struct hr *h = start(BOOK_LINES);
     struct hr_client *c = hr_connect(h);
 
     hr_get(c, "/slow");
@@ -198,7 +168,7 @@ Test(http_transaction, times)
 /* Requests that were reset by the client, or whose connection closed, are logged as such. */
 Test(http_transaction, what_was_broken_off)
 {
-    struct hr *h = start(LINES);
+    struct hr *h = start(BOOK_LINES);
     struct hr_options narrow = {.window = 1000, .no_auto = true};
     struct hr_client *c = hr_connect_with(h, &narrow);
     int32_t id = hr_get(c, "/whole");
@@ -233,7 +203,7 @@ Test(http_transaction, log_is_full)
 /* Strings that do not fit are cut, and marked. */
 Test(http_transaction, long_paths_are_cut)
 {
-    struct hr *h = start(LINES);
+    struct hr *h = start(BOOK_LINES);
     struct hr_client *c = hr_connect(h);
     char path[1000] = "/";
 
@@ -253,7 +223,7 @@ Test(http_transaction, long_paths_are_cut)
 /* The limit: a request beyond it gets 503, and nothing is stored but its log line. */
 Test(http_transaction, records_run_out)
 {
-    struct hr *h = start(LINES);
+    struct hr *h = start(BOOK_LINES);
     struct hr_client *c = hr_connect(h);
     struct nj_pool *pool = &h->r->s->conns.txns.pool;
     void *rest[4];
@@ -324,7 +294,7 @@ Test(http_transaction, heads_that_contradict_themselves)
                                           {"ftp", "a.example", NULL},
                                           {"http", "me@a.example", NULL},
                                           {"http", "a.example", "b.example"}};
-    struct hr *h = start(LINES);
+    struct hr *h = start(BOOK_LINES);
     struct hr_client *c = hr_connect(h);
 
     for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++) {
@@ -346,11 +316,9 @@ Test(http_transaction, heads_that_are_too_large)
     struct hr *h = hr_new(routes, NJ_ARRAY_LEN(routes));
     char value[200];
 
-    memset(&book, 0, sizeof book);
-    book.n_max = LINES;
     memset(value, 'v', sizeof value - 1);
     value[sizeof value - 1] = '\0';
-    h->config.conns.access = (struct nj_access_ops){NULL, take, put};
+    h->config.conns.access = book_begin(BOOK_LINES);
     h->r->http.header_bytes_max = 300;
     hr_start(h);
     struct hr_client *c = hr_connect(h);
