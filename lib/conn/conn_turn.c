@@ -85,7 +85,7 @@ static bool read_kept(struct nj_conn *c)
 {
     if (!nj__conn_has_kept(c) || !nj__conn_may_read(c))
         return false;
-    nj__session_input(c, NULL, 0);
+    nj__session_input(c, (const uint8_t *)"", 0);
     return true;
 }
 

@@ -140,7 +140,7 @@ static bool too_many_are_held(const struct nj_conns *cs)
  * of peers that do not read | client, in mbufs | equal shares of half of the receive mbufs of the
  * lcore, once 3/4 are held for 50 ms, or 7/8; 256 mbufs for a connection | `--header-timeout` for a
  * record, `--body-timeout` beside an open request; `--preface-timeout` before the preface |
- * conn_rx_limit, h2_abuse_slow, conn_timeout */
+ * conn_rx_limit, h1_slow, h2_abuse_slow, conn_timeout */
 static uint32_t reset_holders_of_mbufs(struct nj_conns *cs, nj_ns now)
 {
     uint32_t n = 0;
@@ -158,10 +158,10 @@ static uint32_t reset_holders_of_mbufs(struct nj_conns *cs, nj_ns now)
 }
 
 /* Their memory is free in the next step. Sessions count for no client. */
-/* Held: incomplete frames and header blocks, and response heads that the peer does not read |
- * client, in KiB | equal shares of 256 MiB, once 3/4 of 2 GiB for each lcore are used; 128 KiB and
- * 1,280 KiB for a connection | `--header-timeout`; `--send-timeout` | conn_memory_limit,
- * h2_abuse_slow, h2_abuse_continuations, h2_abuse_unread */
+/* Held: incomplete frames, header blocks, heads and trailers, and response heads that the peer does
+ * not read | client, in KiB | equal shares of 256 MiB, once 3/4 of 2 GiB for each lcore are used;
+ * 128 KiB and 1,280 KiB for a connection | `--header-timeout`; `--send-timeout` |
+ * conn_memory_limit, h1_head_timeout, h2_abuse_slow, h2_abuse_continuations, h2_abuse_unread */
 static uint32_t reset_holders_of_memory(struct nj_conns *cs, nj_ns now)
 {
     uint32_t n = 0, n_shared = (uint32_t)(cs->session_memory.bytes_max / 1024 / MEMORY_SHARED);

@@ -76,12 +76,12 @@ static inline bool nj__session_is_idle(const struct nj_conn *c)
                                              : nj_h1_is_idle(c->active->h1);
 }
 
-/* When the peer began what is incomplete without an open request: a frame, a header block, a head.
- * NJ_NEVER: nothing. */
+/* When the peer began what is incomplete: a frame, a header block, a head, a trailer section, the
+ * rest of a body behind its response. NJ_NEVER: nothing. */
 static inline nj_ns nj__session_unfinished_since(const struct nj_conn *c, nj_ns now)
 {
     return nj_likely(c->state == NJ_CONN_H2) ? nj_h2_unfinished_frame_since(c->active->h2, now)
-                                             : nj_h1_unfinished_head_since(c->active->h1, now);
+                                             : nj_h1_unfinished_since(c->active->h1, now);
 }
 
 static inline uint32_t nj__session_buffered_bytes(const struct nj_conn *c)

@@ -17,7 +17,7 @@ struct nj_h1 *nj_h1_open(struct nj_h1_context *ctx, void *user, bool is_tls)
     h->ctx = ctx;
     h->user = user;
     h->is_tls = is_tls;
-    h->head_since = NJ_NEVER;
+    h->unfinished_since = NJ_NEVER;
     ctx->n_conns++;
     return h;
 }

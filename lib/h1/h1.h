@@ -53,8 +53,8 @@ struct nj_h1_events {
      * the engine responds with `status`. */
     void (*on_refused)(void *user, struct nj_h1 *h, const struct nj_request_head *req,
                        uint16_t status);
-    /* A request is refused, and `why` has counted it. on_refused follows if a response can be sent.
-     * May be NULL. */
+    /* A request is refused, or the peer was too slow, and `why` has counted it. on_refused follows
+     * if a response can be sent. May be NULL. */
     void (*on_refusal_counted)(void *user, nj_counter why);
 };
 
@@ -127,14 +127,17 @@ bool nj_h1_is_idle(const struct nj_h1 *h);
  * its head is not yet sent. So is a request whose head has begun to arrive. Without one the
  * connection is finished once the outbox is empty. */
 void nj_h1_drain(struct nj_h1 *h);
-/* The peer took too long for a head: 408 and the end of the connection. For anything else, as a
- * record of TLS: the end alone, also of an open request, as by nj_h1_reset(). */
+/* The peer took too long for a head or a trailer section: 408, unless a response has begun, and the
+ * end of the connection. For anything else, as a record of TLS: the end alone, also of an open
+ * request, as by nj_h1_reset(). Either is counted, and reported by on_refusal_counted. */
 void nj_h1_end_for_timeout(struct nj_h1 *h);
 
-/* When the peer began the head that is still incomplete; NJ_NEVER if there is none. `now` is the
- * result for one that began with the last input, so call this after each input. */
-nj_ns nj_h1_unfinished_head_since(struct nj_h1 *h, nj_ns now);
-/* Memory of an incomplete head, of kept bytes, and of output that waits for room in the sink. */
+/* When the peer began the head or trailer section that is still incomplete, or since when the rest
+ * of a body is skipped whose request has ended; NJ_NEVER if there is none. `now` is the result for
+ * one that began with the last input, so call this after each input. */
+nj_ns nj_h1_unfinished_since(struct nj_h1 *h, nj_ns now);
+/* Memory of an incomplete head or trailer section, of kept bytes, and of output that waits for room
+ * in the sink. */
 uint32_t nj_h1_buffered_bytes(const struct nj_h1 *h);
 
 /*

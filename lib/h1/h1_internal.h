@@ -140,7 +140,7 @@ struct nj_h1 {
      * at line_at is not complete. Behind it, or alone: bytes of nj_h1_keep(). */
     struct nj_buf in;
     uint32_t n_seen, line_at;
-    nj_ns head_since;                /* nj_h1_unfinished_head_since() */
+    nj_ns unfinished_since;          /* nj_h1_unfinished_since() */
     const struct nj_byte_sink *sink; /* during nj_h1_output(), else NULL */
     void *sink_ctx;
 };
@@ -219,6 +219,8 @@ bool nj__h1_put_cached_head(struct nj_h1 *h, uint64_t stamp, uint32_t n_more, ui
 
 /* ---- refusal.c ---- */
 
+/* Count `why`, and report that it was the client. */
+void nj__h1_count_refusal(struct nj_h1 *h, nj_counter why);
 /* Count the refusal, respond with `status` unless a response has begun, and end the connection.
  * `req` is NULL if nothing of the head can be shown. */
 void nj__h1_refuse(struct nj_h1 *h, const struct nj_request_head *req, uint16_t status,

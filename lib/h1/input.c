@@ -54,7 +54,7 @@ static uint32_t await_more(struct nj_h1 *h, uint32_t n)
 static void end_lines(struct nj_h1 *h)
 {
     h->line_at = h->n_seen = 0;
-    h->head_since = NJ_NEVER;
+    h->unfinished_since = NJ_NEVER;
 }
 
 /* One empty line before a request is ignored (RFC 9112 2.2). */
@@ -98,6 +98,7 @@ static void end_request(struct nj_h1 *h)
     const struct nj_h1_events *ev = h->ctx->events;
 
     h->read = h->open ? NJ__H1_READ_DONE : NJ__H1_READ_HEAD;
+    h->unfinished_since = NJ_NEVER;
     if (h->open && h->has_on_end && !h->reset && ev->on_end)
         ev->on_end(h->user, h);
     nj__h1_send_small_body(h);
@@ -246,20 +247,22 @@ void nj_h1_consume(struct nj_h1 *h, size_t n_bytes)
     h->n_held -= (uint32_t)nj_min_u64(h->n_held, n_bytes);
 }
 
-nj_ns nj_h1_unfinished_head_since(struct nj_h1 *h, nj_ns now)
+nj_ns nj_h1_unfinished_since(struct nj_h1 *h, nj_ns now)
 {
-    if (h->read != NJ__H1_READ_HEAD || h->n_seen == 0)
+    if (h->n_seen == 0 && (h->open || h->ended || h->read != NJ__H1_READ_CONTENT))
         return NJ_NEVER;
-    if (h->head_since == NJ_NEVER)
-        h->head_since = now;
-    return h->head_since;
+    if (h->unfinished_since == NJ_NEVER)
+        h->unfinished_since = now;
+    return h->unfinished_since;
 }
 
 /* RFC 9112 8, 9.5 */
 void nj_h1_end_for_timeout(struct nj_h1 *h)
 {
-    if (h->read == NJ__H1_READ_HEAD && h->n_seen > 0)
+    if (h->n_seen > 0)
         nj__h1_refuse(h, NULL, 408, NJ_C_h1_head_timeout);
+    else if (!h->ended && !h->reset)
+        nj__h1_count_refusal(h, NJ_C_h1_slow);
     nj_h1_reset(h);
     nj_h1_drain(h);
 }

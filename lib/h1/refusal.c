@@ -6,6 +6,15 @@
 
 #include "telem/counters_http.h"
 
+void nj__h1_count_refusal(struct nj_h1 *h, nj_counter why)
+{
+    const struct nj_h1_events *ev = h->ctx->events;
+
+    nj_count(h->ctx->counters, why);
+    if (ev->on_refusal_counted)
+        ev->on_refusal_counted(h->user, why);
+}
+
 void nj__h1_refuse(struct nj_h1 *h, const struct nj_request_head *req, uint16_t status,
                    nj_counter why)
 {
@@ -14,9 +23,7 @@ void nj__h1_refuse(struct nj_h1 *h, const struct nj_request_head *req, uint16_t 
     /* One response for each request: it may have been sent before the rest of the body. */
     bool has_response = h->has_response || h->reset || (!h->open && h->read != NJ__H1_READ_HEAD);
 
-    nj_count(h->ctx->counters, why);
-    if (ev->on_refusal_counted)
-        ev->on_refusal_counted(h->user, why);
+    nj__h1_count_refusal(h, why);
     if (has_response || h->write_closed) {
         nj__h1_request_close(h, false);
     } else {

@@ -276,7 +276,7 @@ static uint32_t run(const uint8_t *data, size_t n_bytes, uint32_t chunk, uint32_
     for (size_t at = 0; at < n_bytes && rv == 0; at += chunk) {
         rv = step(&f, data + at, (uint32_t)nj_min_u64(n_bytes - at, chunk));
         NJ_CHECK(nj_h1_buffered_bytes(f.h) <= 1u << 20);
-        (void)nj_h1_unfinished_head_since(f.h, at);
+        (void)nj_h1_unfinished_since(f.h, at);
         if (flags & DRAIN && at % 3 == 0)
             nj_h1_drain(f.h);
     }

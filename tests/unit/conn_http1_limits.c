@@ -19,7 +19,29 @@ static void joins(struct nj_request *req, struct nj_response *resp, void *arg)
     nj_response_write(resp, "hello", 5);
 }
 
+static void reads(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    char some[100];
+
+    while (nj_request_read(req, some, sizeof some) > 0)
+        ;
+    nj_response_write(resp, "read", 4);
+}
+
+/* With `arg` the response begins first. */
+static void waits(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    if (arg) {
+        nj_response_write(resp, "a", 1);
+        nj_response_flush(resp);
+    }
+    nj_sleep(1000 * NJ_SEC);
+}
+
 static const struct nj_route routes[] = {
+    {.path = "/reads", .type = NJ_BLOCKING, .handle = reads},
+    {.path = "/waits", .type = NJ_BLOCKING, .handle = waits},
+    {.path = "/begins", .type = NJ_BLOCKING, .handle = waits, .arg = (void *)1},
     {.path = "/hello", .type = NJ_BLOCKING, .handle = says_hello},
     {.path = "/joins", .type = NJ_BLOCKING, .handle = joins},
 };
@@ -321,6 +343,28 @@ Test(conn_http1_limits, memory_of_heads)
     cr_expect_eq(http1_first(p).status, 200);
     cr_expect_leq(r->s->conns.session_memory.bytes_used, before);
     rig_free(r);
+}
+
+/* The same for trailers. */
+Test(conn_http1_limits, memory_of_trailers)
+{
+    struct hr *h = hr_start(hr_new(routes, NJ_ARRAY_LEN(routes)));
+    struct rig_peer *p = rig_connect(h->r, 1000);
+
+    http1_ask(h->r, p, "POST", "/reads", "Transfer-Encoding: chunked\r\n");
+    http1_send(h->r, p, "4\r\nsome\r\n0\r\n");
+    hr_settle(h);
+    cr_expect_eq(h->r->s->conns.held_memory.n_held, 0);
+    for (int i = 0; i < 100; i++) {
+        http1_send(h->r, p, "field: 01234567890123456789\r\n");
+        hr_settle(h);
+    }
+    cr_expect_geq(h->r->s->conns.held_memory.n_held, 2);
+    http1_send(h->r, p, "\r\n");
+    hr_settle(h);
+    cr_expect_eq(http1_first(p).status, 200);
+    cr_expect_eq(h->r->s->conns.held_memory.n_held, 0);
+    hr_free(h);
 }
 
 /* Heads that stay incomplete, until memory is short. Their client loses some, another one none. */

@@ -281,18 +281,102 @@ Test(conn_http1_timeouts, body_deadline)
     hr_free(h);
 }
 
-/* Trailers are a part of the body. */
-Test(conn_http1_timeouts, trailers_that_do_not_end)
+/* `text` and then `more`, a byte each 3 s. Returns when the connection ended. */
+static nj_ns dribble_body(struct hr *h, struct rig_peer *p, const char *text, const char *more)
 {
-    struct hr *h = start();
-    struct rig_peer *p = rig_connect(h->r, 1000);
+    nj_ns begun = h->r->now;
 
     http1_ask(h->r, p, "POST", "/read_body", "Transfer-Encoding: chunked\r\n");
-    http1_send(h->r, p, "4\r\nsome\r\n0\r\nA: b\r\n");
-    nj_ns took = upload(h, p, 0, 100 * NJ_SEC);
-    cr_expect(in_time(took), "%lu ms", took / NJ_MS);
-    http1_expect_closed(h->r, p);
-    hr_free(h);
+    http1_send(h->r, p, text);
+    while (h->r->now - begun < 200 * NJ_SEC && !p->got_fin && !p->got_rst) {
+        hr_run(h, 3 * NJ_SEC);
+        if (*more && !p->got_fin)
+            rig_send(h->r, p, more++, 1);
+    }
+    return h->r->now - begun;
+}
+
+static const char many[] =
+    "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+
+/* Trailers have the time of a head, which is late by a check of the request. */
+Test(conn_http1_timeouts, trailers_that_do_not_end)
+{
+    static const char *const texts[] = {"4\r\nsome\r\n0\r\nA: b\r\n", "0\r\nA", "0\r\n\r"};
+    static const char *const mores[] = {"", many};
+
+    for (size_t i = 0; i < NJ_ARRAY_LEN(texts); i++)
+        for (size_t k = 0; k < 2; k++) {
+            struct hr *h = start();
+            struct rig_peer *p = rig_connect(h->r, 1000);
+            nj_ns took = dribble_body(h, p, texts[i], i < 2 ? mores[k] : "");
+            cr_expect(took >= 10 * NJ_SEC && took <= 21 * NJ_SEC, "%lu ms", took / NJ_MS);
+            struct http1_reply a = http1_first(p);
+            cr_expect(a.status == 408 && a.is_whole && a.says_close, "%s", a.head);
+            cr_expect_eq(rig_count(h->r, NJ_C_h1_head_timeout), 1);
+            cr_expect_eq(nj_abuse_get_count(&h->r->s->conns.abuse, NJ_C_h1_head_timeout), 1);
+            http1_expect_closed(h->r, p);
+            hr_free(h);
+        }
+}
+
+/* Chunk syntax is a part of the body, and no progress of it. */
+Test(conn_http1_timeouts, chunk_syntax_that_does_not_end)
+{
+    static const char *const texts[] = {"4\r\nsome\r\n0\r\n", "4\r\nsome\r\n4;", "4\r\nsome\r"};
+    static const char *const mores[] = {"", many, ""};
+
+    for (size_t i = 0; i < NJ_ARRAY_LEN(texts); i++) {
+        struct hr *h = start();
+        struct rig_peer *p = rig_connect(h->r, 1000);
+        nj_ns took = dribble_body(h, p, texts[i], mores[i]);
+        cr_expect(took >= 60 * NJ_SEC && took <= 72 * NJ_SEC, "%lu ms", took / NJ_MS);
+        cr_expect_eq(rig_count(h->r, NJ_C_body_timeout), 1);
+        http1_expect_closed(h->r, p);
+        hr_free(h);
+    }
+}
+
+/* The rest of a body behind its response has the time of a head, too. */
+Test(conn_http1_timeouts, the_rest_of_a_body_that_nobody_wants)
+{
+    for (int stops = 0; stops < 2; stops++) {
+        struct rig *r = rig_new();
+        struct rig_peer *p = rig_connect(r, 1000);
+        http1_ask(r, p, "POST", "/index.html", "Content-Length: 1000\r\n");
+        rig_settle(r);
+        struct http1_reply a = http1_first(p);
+        cr_expect(a.status == 405 && a.is_whole && !a.says_close, "%s", a.head);
+        nj_ns took = dribble(r, p, stops ? "a" : many, NJ_SEC);
+        cr_expect(took >= 9900 * NJ_MS && took <= 11100 * NJ_MS, "%lu ms", took / NJ_MS);
+        cr_expect_eq(http1_count(p, NULL), 1);
+        cr_expect_eq(rig_count(r, NJ_C_h1_slow), 1);
+        cr_expect_eq(nj_abuse_get_count(&r->s->conns.abuse, NJ_C_h1_slow), 1);
+        http1_expect_closed(r, p);
+        rig_free(r);
+    }
+}
+
+/* It ends in time; the time of the next head begins with it. */
+Test(conn_http1_timeouts, a_head_behind_the_rest_of_a_body)
+{
+    struct rig *r = rig_new();
+    struct rig_peer *p = rig_connect(r, 1000);
+
+    http1_ask(r, p, "POST", "/index.html", "Content-Length: 9\r\n");
+    for (int i = 0; i < 8; i++) {
+        http1_send(r, p, "a");
+        rig_run(r, NJ_SEC);
+    }
+    http1_send(r, p, "aGET / HTTP/1.1\r\n");
+    rig_run(r, 9 * NJ_SEC);
+    cr_expect(!p->got_fin);
+    http1_send(r, p, "Host: a\r\n\r\n");
+    rig_settle(r);
+    cr_expect_eq(http1_count(p, NULL), 2);
+    rig_run(r, 60 * NJ_SEC);
+    cr_expect(!p->got_fin, "it is idle");
+    rig_free(r);
 }
 
 /* A handler that waits is not the peer's fault. */

@@ -434,6 +434,28 @@ Test(conn_http1_tls, idle_connections)
     expect_closed();
 }
 
+/* A request that comes in the step in which the time is over is answered. */
+Test(conn_http1_tls, a_request_at_the_end_of_the_time)
+{
+    struct http1_reply a;
+
+    ask(GET_INDEX);
+    run(5 * NJ_SEC);
+    say(GET_INDEX);
+    tls_peer_send(t, c, 1400);
+    t->r->now += 80 * NJ_SEC;
+    run(NJ_SEC);
+    cr_expect_eq(count(c, &a), 2);
+    cr_expect(!c->closed && !c->p->got_fin);
+}
+
+/* The client is named. */
+static void expect_named(void)
+{
+    cr_expect_eq(rig_count(t->r, NJ_C_h1_slow), 1);
+    cr_expect_eq(nj_abuse_get_count(&t->r->s->conns.abuse, NJ_C_h1_slow), 1);
+}
+
 /* The beginning of a record, and then a byte each 100 ms. Returns how long the connection lived. */
 static nj_ns live_within_a_record(void)
 {
@@ -456,6 +478,7 @@ Test(conn_http1_tls, a_record_that_stays_incomplete)
     ask(GET_INDEX);
     nj_ns lived = live_within_a_record();
     cr_expect(lived >= most && lived <= most + NJ_SEC, "%.1f s", (double)lived / NJ_SEC);
+    expect_named();
 }
 
 /* A record of an upload may take longer; not for ever. */
@@ -469,6 +492,7 @@ Test(conn_http1_tls, a_record_that_stays_incomplete_beside_a_request)
     cr_expect(lived > t->r->http.header_timeout && lived <= most + most / 4, "%.1f s",
               (double)lived / NJ_SEC);
     t->r->files_slow = false;
+    expect_named();
 }
 
 Test(conn_http1_tls, a_record_of_a_body_that_stays_incomplete)
@@ -481,6 +505,7 @@ Test(conn_http1_tls, a_record_of_a_body_that_stays_incomplete)
     nj_ns lived = live_within_a_record();
     cr_expect(lived > t->r->http.header_timeout && lived <= most + most / 4, "%.1f s",
               (double)lived / NJ_SEC);
+    expect_named();
 }
 
 static nj_ns take_at(uint32_t n_bytes, nj_ns at_most)

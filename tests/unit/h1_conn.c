@@ -84,7 +84,7 @@ Test(h1_conn, a_request_waits_for_the_response_before)
     cr_expect_eq(n, sizeof next - 1, "it is left to the owner");
     cr_expect(!nj_h1_may_read(r->h) && r->n_req == 1 && !nj_h1_has_kept(r->h));
     cr_expect_eq(nj_h1_buffered_bytes(r->h), 0);
-    cr_expect_eq(nj_h1_unfinished_head_since(r->h, 5), NJ_NEVER);
+    cr_expect_eq(nj_h1_unfinished_since(r->h, 5), NJ_NEVER);
     rig_answer(r, rig_last(r));
     rig_output(r);
     RIG_EXPECT(r, OK(1) "\r\nb");
@@ -148,7 +148,7 @@ Test(h1_conn, kept_bytes)
     keep(r, "GET /3");
     cr_expect(nj_h1_has_kept(r->h) && !nj_h1_may_read(r->h));
     cr_expect_gt(nj_h1_buffered_bytes(r->h), 0);
-    cr_expect_eq(nj_h1_unfinished_head_since(r->h, 5), NJ_NEVER);
+    cr_expect_eq(nj_h1_unfinished_since(r->h, 5), NJ_NEVER);
     rig_answer(r, rig_last(r));
     rig_output(r);
     cr_expect(nj_h1_may_read(r->h));
@@ -159,7 +159,7 @@ Test(h1_conn, kept_bytes)
     rig_output(r);
     cr_expect_eq(nj_h1_input(r->h, (const uint8_t *)"", 0), 0);
     cr_expect(!nj_h1_has_kept(r->h), "it is an incomplete head");
-    cr_expect_eq(nj_h1_unfinished_head_since(r->h, 7), 7);
+    cr_expect_eq(nj_h1_unfinished_since(r->h, 7), 7);
     rig_say(r, " HTTP/1.1\r\nHost: h\r\n\r\n" GET("/4"));
     cr_expect_eq(r->n_req, 4);
     RIG_EXPECT(r, OK(1) "\r\nb" OK(2) "\r\ncd" OK(3) "\r\ndef" OK(4) "\r\nefgh");
@@ -241,7 +241,7 @@ Test(h1_conn, drain)
     rig_say(r, GET("/1") "GET /2");
     nj_h1_drain(r->h);
     cr_expect(!nj_h1_is_finished(r->h));
-    cr_expect_eq(nj_h1_unfinished_head_since(r->h, 5), 5);
+    cr_expect_eq(nj_h1_unfinished_since(r->h, 5), 5);
     rig_say(r, " HTTP/1.1\r\nHost: h\r\n\r\n");
     cr_expect(nj_h1_is_finished(r->h) && rig_last(r)->complete);
     cr_expect_eq(r->n_req, 2);
@@ -254,23 +254,23 @@ Test(h1_conn, drain)
 Test(h1_conn, when_a_head_began)
 {
     struct rig *r = rig_new();
-    cr_expect_eq(nj_h1_unfinished_head_since(r->h, 1), NJ_NEVER);
+    cr_expect_eq(nj_h1_unfinished_since(r->h, 1), NJ_NEVER);
     rig_say(r, "\r\n");
-    cr_expect_eq(nj_h1_unfinished_head_since(r->h, 2), NJ_NEVER);
+    cr_expect_eq(nj_h1_unfinished_since(r->h, 2), NJ_NEVER);
     rig_say(r, "G");
-    cr_expect_eq(nj_h1_unfinished_head_since(r->h, 3), 3);
+    cr_expect_eq(nj_h1_unfinished_since(r->h, 3), 3);
     rig_say(r, "ET /1 HTTP/1.1\r\n");
-    cr_expect_eq(nj_h1_unfinished_head_since(r->h, 4), 3);
+    cr_expect_eq(nj_h1_unfinished_since(r->h, 4), 3);
     rig_say(r, "Host: h\r\n\r\nG"); /* another one */
-    cr_expect_eq(nj_h1_unfinished_head_since(r->h, 5), 5);
+    cr_expect_eq(nj_h1_unfinished_since(r->h, 5), 5);
     rig_say(r, "ET /1 HTTP/1.1\r\nHost: h\r\n\r\n");
-    cr_expect_eq(nj_h1_unfinished_head_since(r->h, 6), NJ_NEVER);
+    cr_expect_eq(nj_h1_unfinished_since(r->h, 6), NJ_NEVER);
     rig_say(r, "POST /1?a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX");
-    cr_expect_eq(nj_h1_unfinished_head_since(r->h, 7), NJ_NEVER, "it is of a body");
+    cr_expect_eq(nj_h1_unfinished_since(r->h, 7), 7, "of trailers");
     rig_say(r, ": y\r\n\r\n\r");
-    cr_expect_eq(nj_h1_unfinished_head_since(r->h, 8), 8);
+    cr_expect_eq(nj_h1_unfinished_since(r->h, 8), 8);
     rig_say(r, "\n");
-    cr_expect_eq(nj_h1_unfinished_head_since(r->h, 9), NJ_NEVER);
+    cr_expect_eq(nj_h1_unfinished_since(r->h, 9), NJ_NEVER);
     cr_expect_eq(nj_h1_buffered_bytes(r->h), 0);
     rig_free(r);
 }
