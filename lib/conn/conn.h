@@ -45,7 +45,12 @@ struct nj_conn_active {
             uint8_t n_head;
             uint8_t head[NJ_SNIFF_BYTES];
         };
-        nj_ns progress_until; /* LINGER */
+        struct { /* LINGER */
+            nj_ns progress_until;
+            nj_ns late_since;   /* first input after our FIN was acknowledged; 0: none */
+            uint32_t late_from; /* its sequence number */
+            bool may_be_late;   /* HTTP was spoken: it may be the rest of a request */
+        };
     };
     struct nj_conn_exchanges peer; /* requests of routes, in order of arrival */
     struct nj_list *next_request;  /* first request not yet offered to its handler, or NULL */

@@ -223,7 +223,8 @@ bool nj_conns_request_room(struct nj_conns *cs, const struct nj_addr *remote, bo
 }
 
 /* Held: connections | client, in connections | equal shares of `--max-connections`, once 7/8 are
- * used | `--preface-timeout`, `--idle-timeout` | conn_evicted, conn_timeout */
+ * used | `--preface-timeout`, `--idle-timeout`; 30 s for what comes
+ * behind the last response | conn_evicted, conn_timeout, conn_late_input */
 struct nj_conn *nj__conn_shares_next_victim(struct nj_conns *cs, bool gently)
 {
     struct nj_conn_shares *sh = &cs->shares;

@@ -63,6 +63,7 @@ void nj__conn_reset(struct nj_conn *c, nj_ns now)
 void nj__conn_begin_linger(struct nj_conn *c, nj_ns now)
 {
     bool resets = nj__conn_has_session(c) && nj__session_must_reset(c);
+    bool spoke_http = nj__conn_speaks_http(c);
 
     nj__session_close(c);
     if (nj_unlikely(c->is_tls))
@@ -71,8 +72,11 @@ void nj__conn_begin_linger(struct nj_conn *c, nj_ns now)
     nj__conn_track_held(c, now); /* perhaps it has no further event for a long time */
     c->progressed = true;
     nj_tcp_set_ack_events(c->tcb, true);
-    if (c->active)
+    if (c->active) {
         c->active->progress_until = now + LINGER_PROGRESS_MAX;
+        c->active->late_since = 0;
+        c->active->may_be_late = spoke_http;
+    }
     nj_tcp_close(c->conns->tcp, c->tcb, now);
     if (nj_unlikely(resets || (c->is_tls && nj__conn_tls_is_broken(c))))
         nj__conn_reset(c, now);

@@ -7,6 +7,7 @@
 #include "tcp/seq.h"
 
 #define LINGER_TIMEOUT (2 * NJ_SEC) /* all is acknowledged, the peer does not close */
+#define LATE_TIMEOUT   (5 * NJ_SEC) /* the same; since it last sent something */
 #define ACK_TIMEOUT    (1 * NJ_SEC) /* longest wait for an ACK that is not reported */
 
 /* A connection rejoins its list at most once per GRAIN, so timeouts are up to this much late. */
@@ -20,7 +21,9 @@ static enum nj_conn_wait wait_of(const struct nj_conn *c)
     case NJ_CONN_SNIFF:
         return NJ_CONN_WAIT_PREFACE;
     case NJ_CONN_LINGER:
-        return nj__conn_is_fin_acked(c) ? NJ_CONN_WAIT_FIN : NJ_CONN_WAIT_PROGRESS;
+        if (!nj__conn_is_fin_acked(c))
+            return NJ_CONN_WAIT_PROGRESS;
+        return c->active && c->active->late_since ? NJ_CONN_WAIT_LATE_FIN : NJ_CONN_WAIT_FIN;
     case NJ_CONN_H2:
     case NJ_CONN_H1:
         break;
@@ -54,6 +57,8 @@ static nj_ns timeout_of(const struct nj_conns *cs, enum nj_conn_wait waits_for)
         return cs->cfg->http->send_timeout;
     case NJ_CONN_WAIT_FIN:
         return LINGER_TIMEOUT;
+    case NJ_CONN_WAIT_LATE_FIN:
+        return LATE_TIMEOUT;
     case NJ_N_CONN_WAITS:
         break;
     }

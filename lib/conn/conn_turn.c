@@ -6,9 +6,11 @@
  *     `--HTTP/1 is off: 505, garbage: nothing---------------^        FIN, or 2 s--> gone
  *
  * LINGER has sent FIN and discards what it still reads: an immediate reset could overtake our last
- * bytes on their way to the peer. A peer that acknowledges nothing is reset after send_timeout. A
- * peer that acknowledges slowly is reset send_timeout after LINGER_PROGRESS_MAX (conn_life.c): TCP
- * alone would wait for as long as the peer answers probes.
+ * bytes on their way to the peer. A client may send the rest of an upload before it reads the
+ * response (RFC 9112 9.6): while it does, the 2 s become 5 s since its last byte, for LATE_TIME_MAX
+ * and LATE_BYTES_MAX; then it is reset. A peer that acknowledges nothing is reset after
+ * send_timeout. A peer that acknowledges slowly is reset send_timeout after LINGER_PROGRESS_MAX
+ * (conn_life.c): TCP alone would wait for as long as the peer answers probes.
  */
 #include <string.h>
 
@@ -23,6 +25,10 @@
 #include "tcp/seq.h"
 #include "telem/counters_conn.h"
 #include "telem/counters_http.h"
+
+/* What a client may send after our FIN, once it has acknowledged it. */
+#define LATE_TIME_MAX  (30 * NJ_SEC)
+#define LATE_BYTES_MAX (256u << 20)
 
 static const char http1_reply[] =
     "HTTP/1.1 505 HTTP Version Not Supported\r\n"
@@ -140,14 +146,31 @@ static bool read_tls_input(struct nj_conn *c, nj_ns now)
     return true;
 }
 
+/* What the peer sends behind our FIN was discarded. */
+static void track_late_input(struct nj_conn *c, nj_ns now)
+{
+    struct nj_conn_active *active = c->active;
+
+    if (!active || !active->may_be_late || !nj__conn_is_fin_acked(c))
+        return;
+    c->progressed = true;
+    if (active->late_since == 0) {
+        active->late_since = now;
+        active->late_from = c->tcb->rcv_nxt;
+    }
+}
+
 /* Input that is read counts as progress on a connection without streams, except for bytes of a
  * frame, head or record that was incomplete the last time: it has to end within its timeout. */
 static void track_input(struct nj_conn *c, bool is_read, nj_ns now)
 {
     nj_ns of_frame = NJ_NEVER, of_record = NJ_NEVER;
 
-    if (c->state == NJ_CONN_LINGER)
+    if (c->state == NJ_CONN_LINGER) {
+        if (is_read)
+            track_late_input(c, now);
         return;
+    }
     if (nj__conn_has_session(c))
         of_frame = nj__session_unfinished_since(c, now);
     if (nj_unlikely(c->is_tls))
@@ -226,6 +249,30 @@ static void wait_for_event(struct nj_conn *c, nj_ns now)
         nj__pressure_wait(c);
 }
 
+/* Did the peer send for too long behind our FIN? */
+static bool is_too_late(const struct nj_conn *c, nj_ns now)
+{
+    const struct nj_conn_active *active = c->active;
+
+    return active && active->late_since > 0 &&
+           (now - active->late_since >= LATE_TIME_MAX ||
+            c->tcb->rcv_nxt - active->late_from >= LATE_BYTES_MAX);
+}
+
+/* Returns false if the connection goes on to linger. */
+static bool end_linger(struct nj_conn *c, nj_ns now)
+{
+    if (c->peer_fin && nj__conn_is_fin_acked(c) && !nj__conn_has_unread(c)) {
+        nj__conn_free(c, now); /* both sides are finished */
+        return true;
+    }
+    if (!is_too_late(c, now))
+        return false;
+    nj__abuse_record(c->conns, NJ_C_conn_late_input, &c->tcb->flow.tuple.remote);
+    nj__conn_reset(c, now);
+    return true;
+}
+
 void nj__conn_process(struct nj_conns *cs, struct nj_tcb *tcb, uint8_t events, nj_ns now)
 {
     struct nj_conn *c = nj_container_of(tcb->user, struct nj_conn, user);
@@ -254,10 +301,10 @@ void nj__conn_process(struct nj_conns *cs, struct nj_tcb *tcb, uint8_t events, n
         nj__conn_begin_linger(c, now);
     choose_ack_events(c);
     nj__pressure_track(c, now);
+    if (nj_unlikely(c->state == NJ_CONN_LINGER) && end_linger(c, now))
+        return;
     if (nj__conn_has_unread(c) && nj__conn_may_read(c))
         nj_tcp_note_ready(cs->tcp, tcb, 0); /* output made room, or the input is to be discarded */
-    else if (c->state == NJ_CONN_LINGER && c->peer_fin && nj__conn_is_fin_acked(c))
-        nj__conn_free(c, now); /* both sides are finished */
     else
         wait_for_event(c, now);
 }

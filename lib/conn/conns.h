@@ -76,6 +76,7 @@ enum nj_conn_wait {
     NJ_CONN_WAIT_FRAME,   /* the end of a frame or header block, without open streams */
     NJ_CONN_WAIT_PROGRESS, /* progress: the peer reads responses or sends requests */
     NJ_CONN_WAIT_FIN,      /* the peer's FIN; all else is acknowledged */
+    NJ_CONN_WAIT_LATE_FIN, /* the same, of a peer that still sent something */
     NJ_N_CONN_WAITS
 };
 

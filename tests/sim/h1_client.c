@@ -472,8 +472,8 @@ static bool is_whole(const struct sim_conn *c)
     return c->h1.in_body && c->h1.framing == SIM_BY_CLOSE && r->got == r->body_bytes;
 }
 
-/* After its FIN the server discards input for 2 s, then it resets the connection. What the client
- * has not read by then is lost; it reads at once unless it pauses. */
+/* After its FIN the server discards input for a while, then it resets the connection. What the
+ * client has not read by then is lost; it reads at once unless it pauses. */
 bool nj_sim_h1_may_die(const struct sim_conn *c)
 {
     const struct sim_request *r = c->n_done < c->n_begun ? &c->req[c->n_done] : NULL;

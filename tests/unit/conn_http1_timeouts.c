@@ -124,7 +124,7 @@ static void expect_408(struct rig *r, struct rig_peer *p, uint32_t n_before, nj_
     rig_run(r, 100 * NJ_MS);
     cr_expect(!p->got_rst);
     cr_expect_eq(r->s->conns.pool.n_used, 1);
-    rig_run(r, 3 * NJ_SEC);
+    rig_run(r, 6 * NJ_SEC);
     cr_expect_eq(r->s->conns.pool.n_used, 0);
 }
 
