@@ -63,6 +63,7 @@ static void reset(void *stream, enum nj_reset why)
     static const uint32_t code[] = {
         [NJ_RESET_INTERNAL] = NJ_H2_INTERNAL_ERROR,
         [NJ_RESET_REFUSED] = NJ_H2_REFUSED_STREAM,
+        [NJ_RESET_SILENT] = NJ_H2_REFUSED_STREAM,
         [NJ_RESET_CANCEL] = NJ_H2_CANCEL,
         [NJ_RESET_ENHANCE_CALM] = NJ_H2_ENHANCE_YOUR_CALM,
     };
@@ -140,11 +141,20 @@ static void consume_h1(void *h1, size_t n_bytes)
     nj_h1_consume(h1, n_bytes);
 }
 
+/* HTTP/1 has no code for `why`. That the server lacks room is said by 503, unless the response has
+ * begun. */
 static void reset_h1(void *h1, enum nj_reset why)
 {
-    (void)why; /* HTTP/1 has no code for it */
+    struct nj_txn *t = nj_h1_request_user(h1); /* NULL while the request begins */
+    bool is_full = why == NJ_RESET_REFUSED || why == NJ_RESET_ENHANCE_CALM;
+
     mark_ready_h1(h1);
-    nj_h1_reset(h1);
+    if (is_full && t && !t->head_sent_at) {
+        nj_h1_drain(h1); /* the rest of the request is not read */
+        nj_respond_error(t, 503, (struct nj_field){0});
+    } else {
+        nj_h1_reset(h1);
+    }
 }
 
 static void send_continue_h1(void *h1)

@@ -44,7 +44,7 @@ static void refuse(struct nj_txn *t, const struct nj_class *class_of, enum nj_ac
         break;
     case NJ_ACTION_DROP: /* dropping would leave the stream open */
     case NJ_ACTION_RESET:
-        t->framing->reset(t->stream, NJ_RESET_REFUSED);
+        t->framing->reset(t->stream, NJ_RESET_SILENT);
         break;
     }
     nj_count(t->set->counters, NJ_C_request_refused);

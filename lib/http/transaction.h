@@ -32,6 +32,7 @@ enum nj_reset {
     NJ_RESET_NONE,
     NJ_RESET_INTERNAL, /* server error: the response that was sent is incomplete */
     NJ_RESET_REFUSED,  /* the request was not processed: the client may repeat it (RFC 9113 8.7) */
+    NJ_RESET_SILENT,   /* the same, by a policy that wants no response */
     NJ_RESET_CANCEL,   /* the client stalled for too long */
     NJ_RESET_ENHANCE_CALM, /* the client exceeds its share: ENHANCE_YOUR_CALM */
 };

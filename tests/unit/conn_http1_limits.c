@@ -112,6 +112,44 @@ Test(conn_http1_limits, reset_by_policy)
     }
 }
 
+/* Handlers of one client have all stacks, and another client needs some. Those that lose theirs get
+ * 503, or RST if their response has begun, as that is incomplete. */
+Test(conn_http1_limits, stacks_that_are_taken_back)
+{
+    enum { STACKS = 16 };
+
+    for (int begun = 0; begun < 2; begun++) {
+        struct hr *h = hr_new(routes, NJ_ARRAY_LEN(routes));
+        struct rig_peer *p[STACKS], *q[4];
+        uint32_t n_told = 0, n_cut = 0, n_served = 0;
+        h->config.conns.fibers_max = STACKS;
+        hr_start(h);
+        for (uint16_t i = 0; i < STACKS; i++) {
+            p[i] = rig_connect(h->r, 1000 + i);
+            http1_get(h->r, p[i], begun ? "/begins" : "/waits");
+        }
+        hr_run(h, 3 * NJ_SEC);
+        for (uint16_t i = 0; i < 4; i++) {
+            q[i] = rig_syn_from(h->r, RIG_PEER_IP + 5, 2000 + i);
+            hr_settle(h);
+            http1_get(h->r, q[i], "/hello");
+        }
+        hr_run(h, 3 * NJ_SEC);
+        for (uint16_t i = 0; i < STACKS; i++) {
+            struct http1_reply a = http1_first(p[i]);
+            n_told += a.status == 503 && a.is_whole && a.says_close && p[i]->got_fin;
+            n_cut += a.status == 200 && !a.is_whole && (p[i]->got_fin || p[i]->got_rst);
+        }
+        for (uint16_t i = 0; i < 4; i++)
+            n_served += http1_first(q[i]).status == 200;
+        cr_expect_eq(n_served, 4);
+        cr_expect_gt(rig_count(h->r, NJ_C_stack_evicted), 0);
+        cr_expect_eq(begun ? n_cut : n_told, rig_count(h->r, NJ_C_stack_evicted));
+        cr_expect_eq(begun ? n_told : n_cut, 0);
+        hr_free(h);
+    }
+}
+
 /* A response of a class with a rate; the next request waits behind it. */
 Test(conn_http1_limits, paced_bodies)
 {
