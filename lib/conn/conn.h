@@ -97,6 +97,13 @@ static inline bool nj__conn_has_input(const struct nj_conn *c)
     return nj_tcp_recv_peek(c->tcb, &data) > 0 && !c->input_waits;
 }
 
+/* Bytes came since its last turn, or wait for its next one: perhaps a request. (Of bytes that came,
+ * c->input_waits says nothing yet.) */
+static inline bool nj__conn_has_news(const struct nj_conn *c)
+{
+    return (c->tcb->events & NJ_TCP_EV_READABLE) || nj__conn_has_input(c);
+}
+
 /* Has the peer acknowledged our FIN, and so everything before it? */
 static inline bool nj__conn_is_fin_acked(const struct nj_conn *c)
 {

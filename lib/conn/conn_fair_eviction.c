@@ -131,7 +131,8 @@ static bool is_evictable(const struct nj_conns *cs, const struct nj_conn *c, boo
     if (c->conns != cs || !nj_list_linked(&c->node) || c->tcb->state == NJ_TCP_CLOSED ||
         nj__is_trusted_proxy(cs, &c->tcb->flow.tuple.remote))
         return false;
-    return !gently || (is_idle(c) && c->state != NJ_CONN_LINGER);
+    /* A request that came in this step is read before: HTTP/1 cannot say that it was not. */
+    return !gently || (is_idle(c) && c->state != NJ_CONN_LINGER && !nj__conn_has_news(c));
 }
 
 static struct nj_conn *next_scanned(struct nj_conns *cs)

@@ -143,7 +143,7 @@ static bool may_wait_longer(const struct nj_conn *c, nj_ns now)
     if (c->progressed ||
         wait_of(c) != (enum nj_conn_wait)c->waits_for) /* changed within this step */
         return true;
-    if (c->waits_for == NJ_CONN_WAIT_IDLE && c->state == NJ_CONN_H1 && nj__conn_has_unread(c))
+    if (c->waits_for == NJ_CONN_WAIT_IDLE && c->state == NJ_CONN_H1 && nj__conn_has_news(c))
         return true; /* a request came in this step: HTTP/1 cannot tell the client to repeat it */
     return c->waits_for == NJ_CONN_WAIT_PROGRESS && nj__conn_speaks_http(c) && !c->peer_fin &&
            has_tcp_progress(c, now);

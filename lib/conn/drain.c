@@ -50,7 +50,7 @@ static void announce_goaways(struct nj_conns *cs, nj_ns now)
         for (struct nj_list *n = cs->waits_for[i].next, *next; n != &cs->waits_for[i]; n = next) {
             struct nj_conn *c = nj_container_of(n, struct nj_conn, node);
             next = n->next; /* a broken TLS connection leaves the list */
-            if (c->state == NJ_CONN_SNIFF && !cs->yields)
+            if (c->state == NJ_CONN_SNIFF && !cs->yields && !nj__conn_has_news(c))
                 nj__conn_begin_linger(c, now);
             else if (c->state == NJ_CONN_H2)
                 announce_goaway(cs, c->active->h2);

@@ -135,6 +135,25 @@ Test(conn_http1_drain, requests_that_are_not_read_yet)
         }
 }
 
+/* The same, and nothing was read before. */
+Test(conn_http1_drain, first_requests_that_are_not_read_yet)
+{
+    for (int yields = 0; yields < 2; yields++) {
+        struct rig *r = rig_new();
+        struct rig_peer *p = rig_connect(r, 1000);
+        http1_get(r, p, "/whole");
+        nj_conns_begin_step(&r->s->conns, r->now);
+        nj__net_rx_burst(r->s, r->now);
+        drain(r, yields);
+        rig_run(r, NJ_SEC);
+        struct http1_reply a = http1_first(p);
+        cr_expect(a.status == 200 && a.is_whole && a.says_close, "%s", a.head);
+        http1_expect_closed(r, p);
+        step_out(r, p);
+        rig_free(r);
+    }
+}
+
 /* A request whose head has begun to arrive is the last one. */
 Test(conn_http1_drain, heads_that_are_incomplete)
 {

@@ -512,3 +512,31 @@ Test(conn_http1_limits, busy_connections_yield)
 {
     fill(true);
 }
+
+/* A request that came in the step in which an idle connection would have to go is answered. */
+Test(conn_http1_limits, requests_that_are_not_read_yet)
+{
+    struct rig *r = rig_alloc(16384, 16384);
+    struct nj_shard_config c = rig_config(r);
+    struct rig_peer *greedy[88];
+
+    c.conns_max = c.half_open_max = PLACES;
+    c.conns.client_key = (struct nj_hash_key){{7, 8, 9}};
+    rig_new_with(r, &c);
+    for (uint16_t i = 0; i < 88; i++)
+        greedy[i] = open_from(r, RIG_PEER_IP + 4, 1000 + i);
+    rig_syn_from(r, RIG_PEER_IP + 15, 2000);
+    for (uint32_t i = 0; i < 10 && r->s->conns.shares.n_to_evict == 0; i++)
+        rig_step(r);
+    cr_assert_eq(r->s->conns.shares.n_to_evict, 1);
+    for (uint32_t i = 0; i < 88; i++)
+        http1_get(r, greedy[i], "/index.html");
+    nj_conns_begin_step(&r->s->conns, r->now);
+    while (r->n_in > 0)
+        nj__net_rx_burst(r->s, r->now);
+    rig_settle(r);
+    for (uint32_t i = 0; i < 88; i++)
+        cr_expect(http1_count(greedy[i], NULL) == 2 && !greedy[i]->got_fin, "%u", i);
+    cr_expect_eq(rig_count(r, NJ_C_conn_evicted), 0);
+    rig_free(r);
+}

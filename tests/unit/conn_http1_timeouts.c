@@ -95,6 +95,22 @@ Test(conn_http1_timeouts, idle_connections)
     rig_free(r);
 }
 
+/* A request that comes in the step in which the time is over is answered. */
+Test(conn_http1_timeouts, a_request_at_the_end_of_the_time)
+{
+    struct rig *r = rig_new();
+    struct rig_peer *p = rig_connect(r, 1000);
+
+    http1_get(r, p, "/index.html");
+    rig_run(r, 5 * NJ_SEC);
+    http1_get(r, p, "/whole");
+    r->now += 80 * NJ_SEC;
+    rig_settle(r);
+    cr_expect_eq(http1_count(p, NULL), 2);
+    cr_expect(!p->got_fin);
+    rig_free(r);
+}
+
 /* Only the empty line before a request has come: no request has begun. */
 Test(conn_http1_timeouts, an_empty_line_is_no_request)
 {
