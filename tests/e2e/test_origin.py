@@ -304,7 +304,8 @@ class Versions(OriginCase):
         self.assertEqual(http_date(MODIFIED), date)
         self.replace("page", self.NEW)
         until("the new page", lambda: self.ask("/page").body == self.NEW)
-        for lines, status in (([INM + old["etag"]], 200), ([IMS + date], 200),
+        for lines, status in (([INM + old["etag"]], 200),
+                              ([INM + old["etag"], IMS + date], 200),
                               ([IM + old["etag"]], 412),
                               ([IR + old["etag"], R + "700-"], 200),
                               ([IR + date, R + "700-"], 200),
@@ -314,6 +315,20 @@ class Versions(OriginCase):
                 self.assertEqual(status, got.status)
                 if status == 200:
                     self.assertEqual(self.NEW, got.body)
+
+    def test_of_a_mirror(self):
+        """rsync -t keeps the mtime, so ctime is later: 304 by the date, but no part of the file."""
+        self.replace("mirrored", self.OLD)
+        date = until("a date", lambda: self.ask("/mirrored")["last-modified"])
+        self.assertEqual(http_date(MODIFIED), date)
+        os.chmod(os.path.join(self.root, "mirrored"), 0o444)
+        until("the date after chmod", lambda: self.ask("/mirrored")["last-modified"])
+        for lines, status in (([IMS + date], 304), ([IMS + http_date(MODIFIED - 1)], 200),
+                              ([IMS + http_date(MODIFIED + 1)], 200),
+                              ([IR + date, R + "700-"], 200), ([IUS + date, R + "700-"], 200),
+                              ([IUS + date], 200)):
+            with self.subTest(lines=lines):
+                self.assertEqual(status, self.ask("/mirrored", *lines).status)
 
     def test_sibling_of_the_former_version(self):
         self.replace("packed", self.OLD)

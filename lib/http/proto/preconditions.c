@@ -138,7 +138,8 @@ static bool lists_tag(struct nj_str list, const struct nj_validators *v, bool st
 
 /* A date is compared with two times of the file. Before its mtime it was modified for certain. It
  * was not modified since its ctime. Between them is a file that was replaced by one with an older
- * mtime (rsync -t, cp -p), or whose permissions changed; neither is known. */
+ * mtime (rsync -t, cp -p), or whose permissions changed; neither is known, and only the date that
+ * was sent with the file counts, where a weak comparison is enough. */
 
 /* A client without last-modified sends the Date of its response (RFC 9110 13.1.3). A shard may have
  * sent a former version for SETTLED_S after the change, so a Date must be later than that. An
@@ -151,16 +152,22 @@ static bool usable_date(struct nj_str value, const struct nj_validators *v, int6
     return value.p && v->has_date && nj_date_parse(nj_str_trim(value), now_s, out);
 }
 
-/* Strong (RFC 9110 8.8.2.2): a later version would have a later ctime. */
+/* Weak (RFC 9110 8.8.2.2): a former version may have had the same mtime. */
 static bool is_last_modified(const struct nj_validators *v, int64_t date)
 {
-    return v->is_date_sent && date == v->modified_s && date == v->changed_s;
+    return v->is_date_sent && date == v->modified_s;
+}
+
+/* Strong: a later version would have a later ctime. */
+static bool is_strong_last_modified(const struct nj_validators *v, int64_t date)
+{
+    return is_last_modified(v, date) && date == v->changed_s;
 }
 
 /* Was each response that has this last-modified or Date of this version, or of a later one? */
 static bool is_unmodified_since(const struct nj_validators *v, int64_t date)
 {
-    return date > v->changed_s + SETTLED_S || is_last_modified(v, date);
+    return date > v->changed_s + SETTLED_S || is_strong_last_modified(v, date);
 }
 
 /* Steps 1 to 4 of RFC 9110 13.2.2. */
@@ -180,7 +187,7 @@ static enum nj_precond_result eval_without_range(const struct nj_preconditions *
         if (lists_tag(c->if_none_match, v, false))
             return NJ_PRECOND_NOT_MODIFIED;
     } else if (usable_date(c->if_modified_since, v, now_s, &date)) {
-        if (is_unmodified_since(v, date))
+        if (is_unmodified_since(v, date) || is_last_modified(v, date))
             return NJ_PRECOND_NOT_MODIFIED;
     }
     return NJ_PRECOND_PASSED;
@@ -205,7 +212,7 @@ static bool if_range_holds(const struct nj_preconditions *c, const struct nj_val
         return true;
     if (is_tag(value) && read_tag(&value, &tag, &weak))
         return value.n_bytes == 0 && same_tag(tag, weak, v, true);
-    return usable_date(c->if_range, v, now_s, &date) && is_last_modified(v, date);
+    return usable_date(c->if_range, v, now_s, &date) && is_strong_last_modified(v, date);
 }
 
 /* Is the range to be of the version of a date, not of an entity tag? */

@@ -46,6 +46,7 @@ enum nj_precond_result {
 /* Evaluates RFC 9110 13.2.2. Only for requests that would get 200. The Range field applies if the
  * range continues what the client has. A tag names one coding of one version. A date is that of the
  * file and of its siblings alike: it does not tell which of them a client has that accepts codings.
+ * If-Modified-Since compares a date weakly, the others strongly (RFC 9110 8.8.2.2).
  */
 enum nj_precond_result nj_preconditions_eval(const struct nj_preconditions *c,
                                              const struct nj_validators *v, int64_t now_s,
