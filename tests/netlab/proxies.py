@@ -5,6 +5,8 @@ connections to the server and HTTP/1.1. Each gives a request that it forwards a 
 User-Agent, which is in the access log of the server, and logs the tag.
 
 Each has two ports: on STRICT with its defaults, on LAX with what it can be made to accept.
+
+Sample runs HAProxy, nginx or Caddy with its file of examples/proxies.
 """
 import os
 import signal
@@ -12,7 +14,7 @@ import socket
 import subprocess
 
 from tests.netlab.limits import time_limit
-from tests.netlab.world import SERVER_ADDR, inside, until
+from tests.netlab.world import CLIENT_ADDR, REPO, SERVER_ADDR, inside, until
 
 ADDR = "127.0.0.1"
 STRICT, LAX = 8081, 8082
@@ -148,3 +150,80 @@ class Front:
                     assert words[0] not in found, line
                     found[words[0]] = (words[2], words[3] != "--", words[4])
         return found
+
+
+# What a sample is started with, and what is replaced in it: its times, and files of the host.
+# Its addresses are replaced, too: those of nightjar and of the proxy.
+SAMPLES = {
+    "haproxy.cfg": (("haproxy", "-db", "-f"), {"inter 2s": "inter 100ms"}),
+    "nginx.conf": (("nginx", "-e", "stderr", "-g", "daemon off;", "-c"),
+                   {"/run/nginx.pid": "@folder@/nginx.pid",
+                    "/var/log/nginx/": "@folder@/nginx-"}),
+    "Caddyfile": (("caddy", "run", "--adapter", "caddyfile", "--config"),
+                  {"health_interval 2s": "health_interval 100ms"}),
+    "nightjar.conf": (None, {}),
+}
+
+NAME = "nightjar.test"  # of the certificate
+
+
+def over_tls(name, ca):
+    """What is replaced in a sample so that the proxy speaks TLS to nightjar, as docs/deploy.md
+    says."""
+    return {
+        "haproxy.cfg": {":80 check": f":443 ssl ca-file {ca} verify required sni str({NAME}) "
+                                     "alpn http/1.1 check"},
+        "nginx.conf": {"192.0.2.10:80": "192.0.2.10:443",
+                       "proxy_pass http://nightjar;":
+                       "proxy_pass https://nightjar; proxy_ssl_protocols TLSv1.3; "
+                       f"proxy_ssl_verify on; proxy_ssl_trusted_certificate {ca}; "
+                       f"proxy_ssl_name {NAME}; proxy_ssl_server_name on;"},
+        "Caddyfile": {"192.0.2.10:80 {":
+                      f"https://192.0.2.10 {{\n transport http {{\n tls_server_name {NAME}\n"
+                      f" tls_trusted_ca_certs {ca}\n }}\n"},
+    }[name]
+
+
+def sample(name, also=()):
+    """The text of a file of examples/proxies, with what is replaced in it, `also` in addition: that
+    must be in the file."""
+    with open(os.path.join(REPO, "examples", "proxies", name), encoding="utf-8") as f:
+        text = f.read()
+    address = {"192.0.2.20": CLIENT_ADDR} if name == "nightjar.conf" else \
+        {"192.0.2.10": SERVER_ADDR}
+    for old, new in (SAMPLES[name][1] | dict(also) | address).items():
+        assert old in text, f"{name} has no {old}"
+        text = text.replace(old, new)
+    return text
+
+
+class Sample:
+    """A proxy that serves on port 80 of the clients' namespace until close(), with a sample.
+    `also`: {text: what replaces it}."""
+
+    def __init__(self, world, name, also=()):
+        path = os.path.join(world.scratch, name)
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(sample(name, also).replace("@folder@", world.scratch))
+        self.world = world
+        self.output = open(path + ".output", "w+", encoding="utf-8")
+        home = {"HOME": world.scratch, "XDG_DATA_HOME": world.scratch}  # Caddy writes there
+        self.process = world.client_popen(
+            *SAMPLES[name][0], path, stdin=subprocess.DEVNULL, stdout=self.output,
+            stderr=self.output, env=os.environ | home)
+        until(lambda: f"{name} listens\n{self.text()}", self.listens)
+
+    def text(self):
+        with open(self.output.name, encoding="utf-8") as f:
+            return f.read()
+
+    def listens(self):
+        with inside(self.world.client_ns):
+            s = socket.socket()
+        with s:
+            return s.connect_ex((ADDR, 80)) == 0
+
+    def close(self):
+        self.process.terminate()
+        self.process.wait(time_limit())
+        self.output.close()
