@@ -8,6 +8,7 @@ void hello(struct nj_request *req, struct nj_response *resp, void *arg);
 void echo(struct nj_request *req, struct nj_response *resp, void *arg);
 void slow(struct nj_request *req, struct nj_response *resp, void *arg);
 void events(struct nj_request *req, struct nj_response *resp, void *arg);
+void metrics(struct nj_request *req, struct nj_response *resp, void *arg);
 void lookup(struct nj_request *req, struct nj_response *resp, void *arg);
 
 /* The decimal number after "KEY=" in the query, or `otherwise`; at most `most`. */

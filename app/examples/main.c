@@ -15,6 +15,7 @@ static const struct nj_route routes[] = {
      .body_max_bytes = UINT32_MAX}, /* not stored */
     {.method = "GET", .path = "/slow", .type = NJ_BLOCKING, .handle = slow},
     {.method = "GET", .path = "/events", .type = NJ_NON_BLOCKING, .handle = events},
+    {.method = "GET", .path = "/metrics", .type = NJ_NON_BLOCKING, .handle = metrics},
     {.method = "GET", .path = "/lookup/*", .type = NJ_OS_BLOCKING, .handle = lookup},
 };
 
@@ -26,6 +27,7 @@ static const struct nj_app examples = {
              "  POST /echo           the request's body back; BLOCKING, on a stack of its own\n"
              "  GET /slow?ms=N       a line after N ms; BLOCKING: it sleeps, the core does not\n"
              "  GET /events?n=N      N server-sent events, one a second; NON_BLOCKING, callbacks\n"
+             "  GET /metrics         a counter for Prometheus; NON_BLOCKING, inline\n"
              "  GET /lookup/NAME     addresses of NAME; OS_BLOCKING, on a worker\n"
              "\n",
     .outro = "",

@@ -78,6 +78,8 @@ class Handlers(ServerCase):
         self.assertEqual("".join(f"id: {i}\ndata: tick {i}\n\n" for i in range(3)),
                          self.curl(self.world.url("/events?n=3")))
         self.assertRegex(self.curl(self.world.url("/lookup/localhost")), r"127\.0\.0\.1|::1")
+        self.assertIn("\nnightjar_examples_scrapes_total 1\n",
+                      self.curl(self.world.url("/metrics")))
         self.assertIn("<title>", self.curl(self.world.url("/")))  # no route: a file of the site
         routes = self.ewyk()[1]
         self.assertEqual(1, routes["GET /hello"]["pc"])
