@@ -124,8 +124,10 @@ class Front:
         return s
 
     def listens(self):
+        """On both ports: it opens one after the other."""
         try:
-            self.connect(STRICT).close()
+            for port in (STRICT, LAX):
+                self.connect(port).close()
         except ConnectionRefusedError:
             return False
         return True
