@@ -10,6 +10,7 @@ import sys
 import tempfile
 import unittest
 
+from tests.clients import case
 from tests.e2e import run
 from tests.netlab import limits, world
 from tests.netlab.ended import exit_with
@@ -30,6 +31,8 @@ def main():
         unittest.TestSuite(chosen).run(run.Lines(rows))
         rows.seek(0)
         results.rows = [json.loads(row) for row in rows]
+    if table := case.table():
+        print(table, flush=True)
     passed, failed = results.counts()
     print(f"{passed} passed, {failed} failed", flush=True)
     return int(failed > 0)
