@@ -11,6 +11,7 @@ import select
 import socket
 import struct
 import subprocess
+import tempfile
 
 from tests.netlab.limits import time_limit
 from tests.netlab.world import Failed, inside, until
@@ -104,9 +105,8 @@ class Browser:
 
     def __init__(self, world, name):
         self.world = world
-        self.profile = os.path.join(world.scratch, name)
-        os.mkdir(self.profile)
-        self.log = open(os.path.join(world.scratch, name + ".log"), "w+b")
+        self.profile = tempfile.mkdtemp(prefix=name + "-", dir=world.scratch)
+        self.log = open(self.profile + ".log", "w+b")
         self.process = None
 
     def __enter__(self):
@@ -236,14 +236,15 @@ class WebSocket:
 
 
 class Firefox(Browser):
-    def __init__(self, world):
+    def __init__(self, world, preferences=()):
         super().__init__(world, "firefox")
+        self.preferences = FIREFOX_PREFERENCES | dict(preferences)
         self.socket = None
 
     def start(self):
         with open(os.path.join(self.profile, "user.js"), "w") as f:
             f.writelines(f"user_pref({json.dumps(name)}, {json.dumps(value)});\n"
-                         for name, value in FIREFOX_PREFERENCES.items())
+                         for name, value in self.preferences.items())
         self.popen(
             "firefox-esr", "--headless", "--no-remote", "--profile", self.profile,
             f"--remote-debugging-port={BIDI_PORT}", "--width=800", "--height=800", "about:blank")

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
 Chromium and Firefox ESR: a page of 100 assets, which is also looked at in a screenshot, and files
-byte for byte, all over h2 on TLS. The screenshots are in the build folder, in `clients`.
+byte for byte, on TLS: over h2 as they are, over HTTP/1.1 if h2 is disabled in the browser. The
+screenshots are in the build folder, in `clients`.
 """
 import base64
 import hashlib
@@ -20,10 +21,13 @@ from tests.clients.remote import Chromium, Firefox
 from tests.e2e.test_playground import free_port
 from tests.netlab.case import ServerCase
 from tests.netlab.limits import time_limit
-from tests.netlab.world import BUILD, REPO, SERVER_ADDR
+from tests.netlab.world import BUILD, REPO, SERVER_ADDR, Failed
 
 NAME = "nightjar.test"
 BIG_BYTES = 20 << 20
+WITHOUT_H2 = ("--disable-http2",)  # of Chromium
+FIREFOX_WITHOUT_H2 = {"network.http.http2.enabled": False}
+CONNECTIONS_MAX = 16  # of HTTP/1.1: browsers have 6 at a time
 
 SUMS_SCRIPT = """Promise.all(%s.map(async (name) => {
     const response = await fetch(name, {cache: "no-store"});
@@ -66,7 +70,7 @@ def save(name, picture):
         f.write(picture)
 
 
-class Pages(ServerCase):
+class BrowserCase(ServerCase):
     @classmethod
     def prepare(cls):
         cls.world.serve_tls()
@@ -80,39 +84,72 @@ class Pages(ServerCase):
                 cls.sums[name] = hashlib.sha256(f.read()).hexdigest()
         cls.page = names
 
-    def browse(self, browser, url):
+    def chromium(self, *options):
+        return Chromium(self.world, (
+            f"--host-resolver-rules=MAP {NAME} {SERVER_ADDR}",
+            f"--ignore-certificate-errors-spki-list={key_hash(self.world.certificate[0])}",
+            *options))
+
+
+class Pages(BrowserCase):
+    def browse(self, browser, url, protocol="h2"):
         browser.open(url)
         wanted = [list(colour(i)) for i in range(N_ASSETS)]
         self.assertEqual(wanted, browser.evaluate(CELLS_SCRIPT))
         with self.subTest("network log"):
-            self.assertEqual(sorted((url + name.removeprefix("index.html"), 200, "h2")
+            self.assertEqual(sorted((url + name.removeprefix("index.html"), 200, protocol)
                                     for name in self.page),
                              sorted(row for row in browser.responses()
                                     if not row[0].startswith("data:")))
         with self.subTest("screenshot"):
             picture = browser.screenshot()
-            save(type(browser).__name__.lower(), picture)
+            save(f"{type(browser).__name__.lower()}-{protocol.replace('/', '')}", picture)
             self.assertEqual(wanted, browser.evaluate(
                 SHOT_SCRIPT % base64.b64encode(picture).decode()))
         with self.subTest("files"):
             self.assertEqual(self.sums, browser.evaluate(SUMS_SCRIPT % json.dumps([*self.sums])))
             protocols = browser.evaluate(
                 'performance.getEntriesByType("resource").map((entry) => entry.nextHopProtocol)')
-            self.assertEqual({"h2"}, set(protocols))
+            self.assertEqual({protocol}, set(protocols))
             self.assertGreaterEqual(len(protocols), N_ASSETS + len(self.sums))
         self.assertLessEqual(self.counted("tls_handshakes") +
-                             self.counted("tls_handshakes_resumed"), 4)
+                             self.counted("tls_handshakes_resumed"),
+                             4 if protocol == "h2" else CONNECTIONS_MAX)
+        self.assertEqual(0, self.counted("conn_h1" if protocol == "h2" else "conn_h2"))
         self.assertGreaterEqual(self.counted("requests"), len(self.page) + len(self.sums))
 
     def test_chromium(self):
-        options = (f"--host-resolver-rules=MAP {NAME} {SERVER_ADDR}",
-                   f"--ignore-certificate-errors-spki-list={key_hash(self.world.certificate[0])}")
-        with Chromium(self.world, options) as browser:
+        with self.chromium() as browser:
             self.browse(browser, f"https://{NAME}/")
+
+    def test_chromium_without_h2(self):
+        with self.chromium(*WITHOUT_H2) as browser:
+            self.browse(browser, f"https://{NAME}/", "http/1.1")
 
     def test_firefox(self):
         with Firefox(self.world) as browser:
             self.browse(browser, f"https://{SERVER_ADDR}/")
+
+    def test_firefox_without_h2(self):
+        with Firefox(self.world, FIREFOX_WITHOUT_H2) as browser:
+            self.browse(browser, f"https://{SERVER_ADDR}/", "http/1.1")
+
+
+class NoHttp1(BrowserCase):
+    """--no-http1 concerns a browser only if it does not offer h2."""
+    options = ("--no-http1",)
+
+    def test_chromium(self):
+        with self.chromium() as browser:
+            browser.open(f"https://{NAME}/")
+            self.assertEqual({(200, "h2")}, {row[1:] for row in browser.responses()
+                                             if not row[0].startswith("data:")})
+
+    def test_chromium_without_h2(self):
+        with self.chromium(*WITHOUT_H2) as browser, \
+                self.assertRaisesRegex(Failed, "net::ERR_"):
+            browser.open(f"https://{NAME}/")
+        self.assertGreater(self.counted("tls_failed_alpn"), 0)
 
 
 class Host:
