@@ -30,6 +30,24 @@ static inline const char *nj_http_version_text(enum nj_http_version version)
     return text[version];
 }
 
+/* The scheme of a target (RFC 9110 4.2). NONE: another one, or none, as for CONNECT. */
+enum nj_scheme { NJ_SCHEME_NONE, NJ_SCHEME_HTTP, NJ_SCHEME_HTTPS, NJ_N_SCHEMES };
+
+static inline struct nj_str nj_scheme_text(enum nj_scheme scheme)
+{
+    static const struct nj_str text[NJ_N_SCHEMES] = {
+        {"", 0}, NJ_STR_INIT("http"), NJ_STR_INIT("https")};
+
+    return text[scheme];
+}
+
+static inline enum nj_scheme nj_scheme_parse(struct nj_str s)
+{
+    return nj_str_eq_nocase(s, NJ_STR("http"))    ? NJ_SCHEME_HTTP
+           : nj_str_eq_nocase(s, NJ_STR("https")) ? NJ_SCHEME_HTTPS
+                                                  : NJ_SCHEME_NONE;
+}
+
 /* Strings are valid until the call returns that passed the head. Copy them to keep them. */
 struct nj_request_head {
     /* As sent. `path` is the target, with its query; empty when there is none (CONNECT). The Host

@@ -50,6 +50,7 @@ static int check_arrays(const struct nj_server_config *c, char *why, size_t n)
         {"tls_cert", c->tls_cert, NJ_ARRAY_LEN(c->tls_cert)},
         {"tls_key", c->tls_key, NJ_ARRAY_LEN(c->tls_key)},
         {"tls_ocsp", c->tls_ocsp, NJ_ARRAY_LEN(c->tls_ocsp)},
+        {"proxy_protocol", c->proxy_protocol, NJ_ARRAY_LEN(c->proxy_protocol)},
     };
 
     for (size_t a = 0; a < NJ_ARRAY_LEN(arrays); a++)

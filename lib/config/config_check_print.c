@@ -2,6 +2,7 @@
 /* Implements --check: reads and validates the configuration, the policy file and the files of TLS,
  * and prints the resulting policy. Starts nothing. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -159,14 +160,25 @@ static void show_trusted(const struct nj_policy_file *f)
     }
 }
 
+/* Does each connection to the port begin with a PROXY header? */
+static const char *proxy_text(const struct nj_server_config *config, uint16_t port)
+{
+    for (uint32_t i = 0; i < NJ_SERVER_PROXY_MAX && config->proxy_protocol[i]; i++)
+        if (strtoul(config->proxy_protocol[i], NULL, 10) == port)
+            return ", behind a PROXY header";
+    return "";
+}
+
 /* The protocols of each port. */
 static void show_protocols(const struct nj_server_config *config)
 {
     const char *protocols = config->no_http1 ? "HTTP/2" : "HTTP/2, HTTP/1.1";
 
-    printf("port %u: %s\n", config->listen_port, protocols);
+    printf("port %u: %s%s\n", config->listen_port, protocols,
+           proxy_text(config, config->listen_port));
     if (nj_config_count_values(config->tls_cert, NJ_SERVER_TLS_CERTS_MAX) > 0)
-        printf("port %u: TLS 1.3 with %s\n", config->tls_port, protocols);
+        printf("port %u: TLS 1.3 with %s%s\n", config->tls_port, protocols,
+               proxy_text(config, config->tls_port));
 }
 
 /* Sections of sites and paths, in the order of the file. */

@@ -161,6 +161,10 @@ const struct nj_option nj_options[] = {
     {.name = "trusted-proxy", LIST(trusted_proxy), .value = "NETWORK",
      .help = "proxies whose connections count for no client and who may name clients in a header, "
              "e.g. 10.0.0.0/8"},
+    {.name = "proxy-protocol", LIST(proxy_protocol), .value = "PORT",
+     .help = "each connection to this port, that of --listen or --tls-port, begins with a header "
+             "of the PROXY protocol, version 1 or 2, which names the client; only from trusted "
+             "proxies"},
 
     {.name = "max-body", .section = "limits", SOME_BYTES(max_body), .group = "requests",
      .default_text = "set by the route", .help = "maximum request body; above: 413"},
@@ -199,7 +203,7 @@ const struct nj_option nj_options[] = {
      .group = "running", .default_text = "none",
      .help = "log one line per request; -: standard output"},
     {.name = "log-format", .section = "log", .default_text = "combined",
-     WORD(log_format, NJ_LOG_COMBINED, NJ_LOG_JSON, "combined|json"),
+     WORD(log_format, NJ_LOG_COMBINED, NJ_LOG_LOGFMT, "combined|json|logfmt"),
      .help = "format of the access log"},
     {.name = "user", TEXT(user), .value = "NAME[:GROUP]",
      .default_text = "as root: nightjar if it exists, else nobody",

@@ -58,7 +58,8 @@ static int read_remaining(struct nj_settings *s, const struct nj_server_config *
         return nj_set_error(why, n, "--root %s: not a folder", config->root);
     if (check_upgrade_socket(config->upgrade_socket, why, n) != 0)
         return -1;
-    if (nj__settings_read_http(s, why, n) != 0 || nj__settings_check_tls(s, why, n) != 0)
+    if (nj__settings_read_http(s, why, n) != 0 || nj__settings_check_tls(s, why, n) != 0 ||
+        nj__settings_read_proxy_ports(s, why, n) != 0)
         return -1;
     return read_handlers(s, config, why, n);
 }

@@ -33,8 +33,9 @@ struct nj_settings {
     struct nj_server_config effective;     /* `given`, completed by the policy file */
     uint32_t n_ports;
     struct nj_settings_port port[NJ_SERVER_PORTS_MAX];
-    bool has_rss_key;          /* else a random key is generated at start */
-    struct nj_rss_key rss_key; /* secret */
+    bool has_rss_key;                         /* else a random key is generated at start */
+    struct nj_rss_key rss_key;                /* secret */
+    uint16_t proxy_port[NJ_SERVER_PROXY_MAX]; /* of --proxy-protocol; 0: none */
     struct nj_routes *routes;
     struct nj_http_options http;
     struct nj_mime_table *mime;
@@ -65,6 +66,9 @@ int nj_settings_check_tls_files(const struct nj_server_config *c, int64_t now_s,
 
 /* settings_network.c: ports, addresses, gateways, routes, neighbours, VLANs, RSS key. */
 int nj__settings_read_network(struct nj_settings *s, char *why, size_t why_bytes);
+
+/* settings_proxy.c: --proxy-protocol, which needs trusted proxies. */
+int nj__settings_read_proxy_ports(struct nj_settings *s, char *why, size_t why_bytes);
 
 /* settings_check_tls.c: options of TLS. */
 int nj__settings_check_tls(const struct nj_settings *s, char *why, size_t why_bytes);

@@ -79,6 +79,7 @@ struct nj_conn {
     bool holds : 1;       /* perhaps mbufs or memory that count for its client: conn_held.c */
     bool input_waits : 1; /* for a worker, or for the rest of a record */
     bool mid_frame : 1;   /* the peer is within a frame, a header block, the preface or a record */
+    bool is_proxied : 1;  /* its client is in conns->proxied */
 };
 _Static_assert(sizeof(struct nj_conn) <= NJ_CACHE_LINE, "a million of them say nothing");
 
@@ -120,6 +121,29 @@ static inline uint64_t nj__client_key(const struct nj_conns *cs, const struct nj
 static inline bool nj__is_trusted_proxy(const struct nj_conns *cs, const struct nj_addr *remote)
 {
     return nj_policy_trusts(nj_shape_policy(cs->txns.shape), remote);
+}
+
+/* Whose connection it is: the source of its PROXY header, or else the peer of TCP. */
+static inline const struct nj_conn_source *nj__conn_proxied_source(const struct nj_conn *c)
+{
+    return &c->conns->proxied[nj_pool_index(&c->conns->pool, c)];
+}
+
+static inline const struct nj_addr *nj__conn_remote(const struct nj_conn *c)
+{
+    return nj_unlikely(c->is_proxied) ? &nj__conn_proxied_source(c)->addr
+                                      : &c->tcb->flow.tuple.remote;
+}
+
+static inline uint16_t nj__conn_rport(const struct nj_conn *c)
+{
+    return nj_unlikely(c->is_proxied) ? nj__conn_proxied_source(c)->port : c->tcb->flow.tuple.rport;
+}
+
+/* A connection to the port of TLS has is_tls from its first byte of TLS on. */
+static inline bool nj__conn_is_to_tls_port(const struct nj_conn *c)
+{
+    return c->conns->tls && c->tcb->flow.tuple.lport == c->conns->cfg->tls_port;
 }
 
 /* The connection of a transaction. */

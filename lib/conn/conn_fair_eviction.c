@@ -67,7 +67,7 @@ static bool is_counted(const struct nj_conn *c)
 
 static void count_conn(struct nj_conn *c)
 {
-    const struct nj_addr *remote = &c->tcb->flow.tuple.remote;
+    const struct nj_addr *remote = nj__conn_remote(c);
     uint32_t *n = count_of(c->conns, remote);
 
     if (nj__is_trusted_proxy(c->conns, remote))
@@ -78,7 +78,7 @@ static void count_conn(struct nj_conn *c)
 
 void nj__conn_shares_remove(struct nj_conn *c)
 {
-    const struct nj_addr *remote = &c->tcb->flow.tuple.remote;
+    const struct nj_addr *remote = nj__conn_remote(c);
 
     if (nj_unlikely(is_counted(c)) && !nj__is_trusted_proxy(c->conns, remote))
         --*count_of(c->conns, remote);
@@ -129,7 +129,7 @@ static bool is_idle(const struct nj_conn *c)
 static bool is_evictable(const struct nj_conns *cs, const struct nj_conn *c, bool gently)
 {
     if (c->conns != cs || !nj_list_linked(&c->node) || c->tcb->state == NJ_TCP_CLOSED ||
-        nj__is_trusted_proxy(cs, &c->tcb->flow.tuple.remote))
+        nj__is_trusted_proxy(cs, nj__conn_remote(c)))
         return false;
     /* A request that came in this step is read before: HTTP/1 cannot say that it was not. */
     return !gently || (is_idle(c) && c->state != NJ_CONN_LINGER && !nj__conn_has_news(c));
@@ -154,7 +154,7 @@ static struct nj_conn *choose_victim(struct nj_conns *cs, uint32_t n_own, bool g
         struct nj_conn *c = next_scanned(cs);
         if (!is_evictable(cs, c, gently))
             continue;
-        const uint32_t *n = count_of(cs, &c->tcb->flow.tuple.remote);
+        const uint32_t *n = count_of(cs, nj__conn_remote(c));
         update_largest(sh, n);
         bool better = *n > most || (*n == most && best && is_idle(c) && !is_idle(best));
         if (!better || !may_evict_for(*n, n_own, is_idle(c)))
@@ -196,7 +196,7 @@ bool nj__conn_shares_is_nearly_full(const struct nj_conns *cs)
 /* Other connections of this client. */
 static uint32_t n_other_conns(const struct nj_conn *c)
 {
-    const struct nj_addr *remote = &c->tcb->flow.tuple.remote;
+    const struct nj_addr *remote = nj__conn_remote(c);
     return nj__is_trusted_proxy(c->conns, remote) ? 0 : *count_of(c->conns, remote) - 1;
 }
 
@@ -247,7 +247,7 @@ static void refresh_largest(struct nj_conns *cs)
     for (uint32_t i = 0; i < SCAN_FEW && i < cs->pool.n_touched; i++) {
         const struct nj_conn *c = next_scanned(cs);
         if (is_evictable(cs, c, false))
-            update_largest(sh, count_of(cs, &c->tcb->flow.tuple.remote));
+            update_largest(sh, count_of(cs, nj__conn_remote(c)));
     }
 }
 

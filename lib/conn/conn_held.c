@@ -7,7 +7,7 @@
 /* `n` units of one account. */
 static void set_held(struct nj_conn *c, struct nj_held_shares *a, struct nj_holder *h, uint32_t n)
 {
-    const struct nj_addr *remote = &c->tcb->flow.tuple.remote;
+    const struct nj_addr *remote = nj__conn_remote(c);
 
     nj_held_set(a, h, nj__client_key(c->conns, remote),
                 nj__is_trusted_proxy(c->conns, remote) ? 0 : n);

@@ -242,8 +242,9 @@ static struct nj_txn_origin origin(struct nj_conn *c, const struct nj_framing *f
         .stream_id = stream_id,
         .conn = c,
         .conn_number = c->active->number,
-        .remote = &c->tcb->flow.tuple.remote,
-        .rport = c->tcb->flow.tuple.rport,
+        .remote = nj__conn_remote(c),
+        .rport = nj__conn_rport(c),
+        .peer = &c->tcb->flow.tuple.remote,
     };
 }
 
@@ -316,7 +317,7 @@ static void on_refusal_counted(void *user, nj_counter why)
 {
     const struct nj_conn *c = user;
 
-    nj__abuse_attribute(c->conns, why, &c->tcb->flow.tuple.remote);
+    nj__abuse_attribute(c->conns, why, nj__conn_remote(c));
 }
 
 /* --- events of HTTP/2 ---------------------------------------------------------------------- */

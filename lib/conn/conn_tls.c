@@ -121,7 +121,7 @@ __attribute__((noinline)) void nj__conn_tls_prefetch(const struct nj_conn *const
 
 static void count_with_client(const struct nj_conn *c, nj_counter why)
 {
-    nj__abuse_record(c->conns, why, &c->tcb->flow.tuple.remote);
+    nj__abuse_record(c->conns, why, nj__conn_remote(c));
 }
 
 /* The connection ends. Its handshake, if it has not finished, has failed. */

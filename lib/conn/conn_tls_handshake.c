@@ -83,7 +83,7 @@ void nj__conn_tls_give_up(struct nj_conn *c, nj_counter why)
 {
     (*nj__conn_tls_place(c))->ended = true;
     c->failed = true;
-    nj__abuse_record(c->conns, why, &c->tcb->flow.tuple.remote);
+    nj__abuse_record(c->conns, why, nj__conn_remote(c));
 }
 
 static bool submit(struct nj_conns *cs, struct nj__handshake *hs)
@@ -159,7 +159,7 @@ static void make_room(struct nj_conns *cs)
 static uint32_t *count_of_client(const struct nj_conn *c)
 {
     struct nj_conns *cs = c->conns;
-    const struct nj_addr *remote = &c->tcb->flow.tuple.remote;
+    const struct nj_addr *remote = nj__conn_remote(c);
 
     if (nj__is_trusted_proxy(cs, remote))
         return NULL;

@@ -5,6 +5,8 @@
  *   SNIFF --preface, HTTP/1--> H2, H1 --finished / error--> LINGER --all is acknowledged;
  *     `--HTTP/1 is off: 505, garbage: nothing---------------^        FIN, or 2 s--> gone
  *
+ * At a port of PROXY headers, conn_proxy.c has the events of a connection in SNIFF first.
+ *
  * LINGER has sent FIN and discards what it still reads: an immediate reset could overtake our last
  * bytes on their way to the peer. A client may send the rest of an upload before it reads the
  * response (RFC 9112 9.6): while it does, the 2 s become 5 s since its last byte, for LATE_TIME_MAX
@@ -73,13 +75,13 @@ static uint32_t sniff(struct nj_conn *c, const uint8_t *data, uint32_t n, nj_ns 
     case NJ_SNIFF_HTTP1:
         if (speaks_h1)
             return begin_session(c, NJ_CONN_H1, used);
-        nj__abuse_record(cs, NJ_C_conn_http1, &c->tcb->flow.tuple.remote);
+        nj__abuse_record(cs, NJ_C_conn_http1, nj__conn_remote(c));
         if (!c->is_tls) /* it would not be a record */
             nj_tcp_send_copy(cs->tcp, c->tcb, (const uint8_t *)http1_reply, sizeof http1_reply - 1);
         nj__conn_begin_linger(c, now);
         break;
     case NJ_SNIFF_GARBAGE:
-        nj__abuse_record(cs, NJ_C_conn_unknown, &c->tcb->flow.tuple.remote);
+        nj__abuse_record(cs, NJ_C_conn_unknown, nj__conn_remote(c));
         nj__conn_begin_linger(c, now);
         break;
     }
@@ -268,7 +270,7 @@ static bool end_linger(struct nj_conn *c, nj_ns now)
     }
     if (!is_too_late(c, now))
         return false;
-    nj__abuse_record(c->conns, NJ_C_conn_late_input, &c->tcb->flow.tuple.remote);
+    nj__abuse_record(c->conns, NJ_C_conn_late_input, nj__conn_remote(c));
     nj__conn_reset(c, now);
     return true;
 }
@@ -319,6 +321,12 @@ void nj__conn_close(struct nj_conn *c, nj_ns now)
     nj__conn_update_timeout_list(c, now);
 }
 
+/* Is its PROXY header incomplete? Then conn_proxy.c has its events. */
+static bool awaits_proxy_header(const struct nj_conn *c)
+{
+    return c->user.on_events != nj__conn_process && c->state == NJ_CONN_SNIFF;
+}
+
 void nj__conn_expire(struct nj_conn *c, nj_ns now)
 {
     struct nj_conns *cs = c->conns;
@@ -331,8 +339,10 @@ void nj__conn_expire(struct nj_conn *c, nj_ns now)
         return;
     }
     /* HTTP/1 cannot tell a closed socket from a client that waits for a slow handler. */
-    if (c->waits_for == NJ_CONN_WAIT_PROGRESS && !(c->peer_fin && c->state == NJ_CONN_H1))
-        nj__abuse_record(cs, NJ_C_conn_timeout, &c->tcb->flow.tuple.remote);
+    if (awaits_proxy_header(c))
+        nj__abuse_record(cs, NJ_C_conn_proxy_timeout, nj__conn_remote(c));
+    else if (c->waits_for == NJ_CONN_WAIT_PROGRESS && !(c->peer_fin && c->state == NJ_CONN_H1))
+        nj__abuse_record(cs, NJ_C_conn_timeout, nj__conn_remote(c));
     else
         nj_count(cs->counters, NJ_C_conn_timeout);
     if (c->waits_for == NJ_CONN_WAIT_IDLE || c->waits_for == NJ_CONN_WAIT_FRAME) {

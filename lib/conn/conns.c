@@ -10,6 +10,7 @@
 #include "base/limits.h"
 #include "conn/conn.h"
 #include "conn/conn_life.h"
+#include "conn/conn_proxy.h"
 #include "conn/conn_timeouts.h"
 #include "conn/conn_tls.h"
 #include "conn/request_timeouts.h"
@@ -117,10 +118,10 @@ bool nj_conns_init(struct nj_conns *cs, struct nj_conns_config *config, nj_ns no
     cs->n_tx_reserve = nj__tx_mbufs_reserve(cs->tcp->cfg.mp);
     return nj_pool_init(&cs->pool, sizeof(struct nj_conn), conns_max) &&
            nj_pool_init(&cs->active_pool, sizeof(struct nj_conn_active), conns_max) &&
-           nj__tls_init(cs) && init_txns(cs) && init_sessions(cs) && init_site(cs) &&
-           nj__handlers_init(cs, now) && nj__policy_init(cs, now) && nj__conn_shares_init(cs) &&
-           nj_held_shares_init(&cs->held_mbufs) && nj_held_shares_init(&cs->held_memory) &&
-           nj_held_shares_init(&cs->held_output);
+           nj__conn_proxy_init(cs) && nj__tls_init(cs) && init_txns(cs) && init_sessions(cs) &&
+           init_site(cs) && nj__handlers_init(cs, now) && nj__policy_init(cs, now) &&
+           nj__conn_shares_init(cs) && nj_held_shares_init(&cs->held_mbufs) &&
+           nj_held_shares_init(&cs->held_memory) && nj_held_shares_init(&cs->held_output);
 }
 
 void nj_conns_end(struct nj_conns *cs)
@@ -139,6 +140,7 @@ void nj_conns_fini(struct nj_conns *cs)
     while (cs->site && nj_file_server_jobs_in_flight(cs->site) > 0)
         nj_conns_complete_file_jobs(cs, cs->now); /* workers will return them */
     nj__tls_fini(cs);
+    nj__conn_proxy_fini(cs);
     if (cs->site)
         nj_file_server_free(cs->site);
     if (cs->h2)
@@ -185,7 +187,7 @@ static bool admit_conn(struct nj_conns *cs, struct nj_tcb *tcb, nj_ns now)
     if (!c) /* all are in use (as many as there are TCBs) */
         return true;
     c->user.on_events = nj__conn_process;
-    if (nj__policy_admit_conn(c))
+    if (nj__policy_admit_conn(c) && nj__conn_proxy_admit(c))
         return true;
     nj__conn_reset(c, now);
     return false;
@@ -299,7 +301,7 @@ static uint32_t evict_conns(struct nj_conns *cs, nj_ns now)
     bool gently = !nj_tcp_is_nearly_full(cs->tcp);
 
     for (; (c = nj__conn_shares_next_victim(cs, gently)); n++) {
-        nj__abuse_record(cs, NJ_C_conn_evicted, &c->tcb->flow.tuple.remote);
+        nj__abuse_record(cs, NJ_C_conn_evicted, nj__conn_remote(c));
         if (gently)
             nj__conn_close(c, now);
         else

@@ -29,6 +29,9 @@
 #include "telem/histogram.h"
 #include "telem/stage_cycles.h"
 
+/* Ports whose connections begin with a PROXY header. */
+#define NJ_PROXY_PORTS_MAX 8u
+
 /* What connections need from their environment. The lcore calls these functions; none blocks. */
 struct nj_conns_ops {
     struct nj_file_ops files;
@@ -52,8 +55,10 @@ struct nj_conns_config {
     struct nj_conns_ops ops;
     struct nj_tls_current_context *tls; /* the same for all shards; NULL: no TLS */
     uint16_t tls_port;
-    nj_ns preface_timeout; /* from the handshake to the whole preface; 0: 10 s */
-    nj_ns idle_timeout;    /* without an open stream; 0: 75 s */
+    uint16_t proxy_port[NJ_PROXY_PORTS_MAX]; /* their connections begin with a PROXY header; 0:
+                                                none */
+    nj_ns preface_timeout;                   /* from the handshake to the whole preface; 0: 10 s */
+    nj_ns idle_timeout;                      /* without an open stream; 0: 75 s */
     int64_t wall_s_at_zero;
     const struct nj_routes *routes; /* NULL: none, only files */
     uint32_t fibers_max;            /* handlers that can wait at once; 0: 256 */
@@ -82,6 +87,12 @@ enum nj_conn_wait {
 
 struct nj_conns_tls;
 
+/* A client that a proxy has named for a whole connection. */
+struct nj_conn_source {
+    struct nj_addr addr;
+    uint16_t port;
+};
+
 struct nj_conns {
     const struct nj_conns_config *cfg;
     struct nj_tcp *tcp;
@@ -101,8 +112,9 @@ struct nj_conns {
     struct nj_alloc session_memory;
     struct nj_h2_context *h2;
     struct nj_h1_context *h1;
-    struct nj_conns_tls *tls;     /* NULL: no TLS */
-    struct nj_conn_shares shares; /* connections per client */
+    struct nj_conns_tls *tls;       /* NULL: no TLS */
+    struct nj_conn_source *proxied; /* by the index of struct nj_conn; NULL: no PROXY headers */
+    struct nj_conn_shares shares;   /* connections per client */
 
     struct nj_list waits_for[NJ_N_CONN_WAITS];
     struct nj_list txns_watched; /* in the order of their next check */

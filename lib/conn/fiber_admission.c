@@ -97,7 +97,7 @@ static bool displace(struct nj_conns *cs, const struct nj_requester *c)
         if (!most || client_at(at)->n_waiting > most->n_waiting)
             most = client_at(at);
     struct nj_txn *last = nj_container_of(most->waiting.prev, struct nj_txn, node);
-    nj__abuse_record(cs, NJ_C_stack_displaced, &nj__conn_of(last)->tcb->flow.tuple.remote);
+    nj__abuse_record(cs, NJ_C_stack_displaced, nj__conn_remote(nj__conn_of(last)));
     reject_waiting(cs, last, cs->now);
     return true;
 }
@@ -307,7 +307,7 @@ static void consider_victim(void *search, struct nj_task *task)
  * returned. */
 static void evict(struct nj_conns *cs, struct nj_txn *t)
 {
-    nj__abuse_record(cs, NJ_C_stack_evicted, &nj__conn_of(t)->tcb->flow.tuple.remote);
+    nj__abuse_record(cs, NJ_C_stack_evicted, nj__conn_remote(nj__conn_of(t)));
     nj_exchange_cancel_and_reset(t->exchange, NJ_RESET_ENHANCE_CALM);
     nj__conn_mark_ready(t->conn);
 }

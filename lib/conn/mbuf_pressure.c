@@ -104,7 +104,7 @@ void nj__pressure_reset_unacking(struct nj_conns *cs, nj_ns now)
         } else if (nj__ms_of(now) - active->unacked_ms < timeout / NJ_MS) {
             return;
         } else {
-            nj__abuse_record(cs, NJ_C_conn_shed, &active->conn->tcb->flow.tuple.remote);
+            nj__abuse_record(cs, NJ_C_conn_shed, nj__conn_remote(active->conn));
             nj__conn_reset(active->conn, now);
             n_shed++;
         }
@@ -120,7 +120,7 @@ static struct nj_conn *conn_of(const struct nj_xfer *x)
 
 static void reset_for(struct nj_conn *c, nj_counter why, nj_ns now)
 {
-    nj__abuse_record(c->conns, why, &c->tcb->flow.tuple.remote);
+    nj__abuse_record(c->conns, why, nj__conn_remote(c));
     nj__conn_reset(c, now);
 }
 

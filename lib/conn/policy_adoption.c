@@ -81,7 +81,7 @@ static bool take_client_slot(struct nj_conn *c)
     struct nj_conns *cs = c->conns;
     const struct nj_policy *p = nj_shape_policy(cs->txns.shape);
     const struct nj_client_caps *caps = &p->classes[0].caps;
-    const struct nj_addr *remote = &c->tcb->flow.tuple.remote;
+    const struct nj_addr *remote = nj__conn_remote(c);
 
     if (caps->conns_max == 0 || nj_policy_trusts(p, remote))
         return true;
@@ -99,14 +99,14 @@ bool nj__policy_admit_conn(struct nj_conn *c)
 {
     struct nj_conns *cs = c->conns;
 
-    if (filter_action(cs, &c->tcb->flow.tuple.remote) !=
+    if (filter_action(cs, nj__conn_remote(c)) !=
         NJ_TCP_ACCEPT_ALLOW) { /* the policy changed during the handshake */
-        nj__abuse_record(cs, NJ_C_conn_denied, &c->tcb->flow.tuple.remote);
+        nj__abuse_record(cs, NJ_C_conn_denied, nj__conn_remote(c));
         return false;
     }
     if (take_client_slot(c))
         return true;
-    nj__abuse_record(cs, NJ_C_conn_client_full, &c->tcb->flow.tuple.remote);
+    nj__abuse_record(cs, NJ_C_conn_client_full, nj__conn_remote(c));
     return false;
 }
 
@@ -119,9 +119,9 @@ static uint32_t recheck_conns(struct nj_conns *cs, nj_ns now)
     for (; n < RECHECK_MAX && cs->recheck_at < cs->pool.n_touched; n++) {
         struct nj_conn *c = nj_pool_at(&cs->pool, cs->recheck_at++);
         if (c->conns != cs || c->tcb->state == NJ_TCP_CLOSED ||
-            filter_action(cs, &c->tcb->flow.tuple.remote) == NJ_TCP_ACCEPT_ALLOW)
+            filter_action(cs, nj__conn_remote(c)) == NJ_TCP_ACCEPT_ALLOW)
             continue;
-        nj__abuse_record(cs, NJ_C_conn_denied, &c->tcb->flow.tuple.remote);
+        nj__abuse_record(cs, NJ_C_conn_denied, nj__conn_remote(c));
         nj__conn_reset(c, now);
     }
     if (cs->recheck_at >= cs->pool.n_touched)

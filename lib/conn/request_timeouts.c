@@ -85,7 +85,7 @@ static void give_up_response(struct nj_txn *t, nj_ns now)
 {
     struct nj_conn *c = t->conn;
 
-    nj__abuse_record(c->conns, NJ_C_send_timeout, &c->tcb->flow.tuple.remote);
+    nj__abuse_record(c->conns, NJ_C_send_timeout, nj__conn_remote(c));
     if (!t->framing->is_alone(t->stream)) {
         t->framing->reset(t->stream, NJ_RESET_CANCEL);
         nj__conn_mark_ready(c);
@@ -116,7 +116,7 @@ static void give_up_body(struct nj_txn *t, nj_counter why)
 
     if (!nj_exchange_on_body_timeout(t->exchange))
         return;
-    nj__abuse_record(c->conns, why, &c->tcb->flow.tuple.remote);
+    nj__abuse_record(c->conns, why, nj__conn_remote(c));
     nj__conn_mark_ready(c);
 }
 

@@ -23,7 +23,7 @@ uint32_t nj__tx_mbufs_reserve(const struct rte_mempool *tx_pool)
 bool nj__conn_has_send_share(const struct nj_conn *c)
 {
     const struct nj_conns *cs = c->conns;
-    const struct nj_addr *remote = &c->tcb->flow.tuple.remote;
+    const struct nj_addr *remote = nj__conn_remote(c);
 
     if (cs->n_tx_mbufs_left < NJ_TX_POOL_LOW)
         return false;

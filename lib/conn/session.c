@@ -61,9 +61,9 @@ static void record_client_fault(const struct nj_conn *c)
     enum nj_h2_abuse abuse = nj_h2_abuse_reason(c->active->h2);
 
     if (abuse != NJ_H2_ABUSE_NONE)
-        nj__abuse_record(c->conns, reason[abuse], &c->tcb->flow.tuple.remote);
+        nj__abuse_record(c->conns, reason[abuse], nj__conn_remote(c));
     else if (nj_h2_has_protocol_error(c->active->h2))
-        nj__abuse_attribute(c->conns, NJ_C_h2_error, &c->tcb->flow.tuple.remote);
+        nj__abuse_attribute(c->conns, NJ_C_h2_error, nj__conn_remote(c));
 }
 
 void nj__session_fail(struct nj_conn *c)

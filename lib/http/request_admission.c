@@ -138,7 +138,8 @@ static const struct nj_str *client_subject(const struct nj_txn_origin *from)
 /* The request head is only valid during this call, so the logged strings are copied here. Strings
  * behind a long path are cut, which sets r->cut. */
 static struct nj_access_record *open_record(struct nj_txns *set, const struct nj_txn_origin *from,
-                                            const struct nj_request_head *head)
+                                            const struct nj_request_head *head,
+                                            const struct nj_policy_verdict *v)
 {
     struct nj_access_record *r = set->access.take ? set->access.take(set->access.ctx) : NULL;
     uint32_t at = 0;
@@ -147,6 +148,10 @@ static struct nj_access_record *open_record(struct nj_txns *set, const struct nj
         return NULL;
     r->wall_ns = set->wall_s_at_zero * (int64_t)NJ_SEC + (int64_t)*set->now;
     r->remote = *from->remote;
+    r->peer = *from->peer;
+    r->client = v ? v->client : *from->remote;
+    r->scheme =
+        v && v->scheme != NJ_SCHEME_NONE ? v->scheme : (uint8_t)nj_scheme_parse(head->scheme);
     r->rport = from->rport;
     r->status = 0;
     r->stream_id = from->stream_id;
@@ -168,9 +173,9 @@ static struct nj_access_record *open_record(struct nj_txns *set, const struct nj
     return r;
 }
 
-/* Begins a transaction with its access-log record. Its client is not known yet. */
+/* Begins a transaction with its access-log record. `v` NULL: the policy was not asked. */
 static inline void begin(struct nj_txn *t, struct nj_txns *set, const struct nj_txn_origin *from,
-                         const struct nj_request_head *head)
+                         const struct nj_request_head *head, const struct nj_policy_verdict *v)
 {
     memset(t, 0, offsetof(struct nj_txn, text));
     t->set = set;
@@ -183,17 +188,24 @@ static inline void begin(struct nj_txn *t, struct nj_txns *set, const struct nj_
     t->method = (uint8_t)nj_method_parse(head->method);
     t->request_whole = head->ends;
     nj_list_init(&t->node);
-    t->access = open_record(set, from, head);
+    t->access = open_record(set, from, head, v);
+}
+
+static void refuse_and_log(struct nj_txns *set, const struct nj_txn_origin *from,
+                           const struct nj_request_head *head, const struct nj_policy_verdict *v,
+                           uint16_t status)
+{
+    struct nj_txn t; /* it ends with this call */
+
+    begin(&t, set, from, head, v);
+    nj_respond_error(&t, status, (struct nj_field){0});
+    nj__txn_log(&t, true, 0, 0);
 }
 
 void nj_txns_refuse_and_log(struct nj_txns *set, const struct nj_txn_origin *from,
                             const struct nj_request_head *head, uint16_t status)
 {
-    struct nj_txn t; /* it ends with this call */
-
-    begin(&t, set, from, head);
-    nj_respond_error(&t, status, (struct nj_field){0});
-    nj__txn_log(&t, true, 0, 0);
+    refuse_and_log(set, from, head, NULL, status);
 }
 
 /* NULL: the pool is empty or the client has its share. */
@@ -226,14 +238,15 @@ bool nj_txn_begin(struct nj_txns *set, const struct nj_txn_origin *from,
     struct nj_txn *t = take(set, r, &v);
     *out = t;
     if (!t) {
-        nj_txns_refuse_and_log(set, from, head, 503);
+        refuse_and_log(set, from, head, &v, 503);
         return false;
     }
-    begin(t, set, from, head);
+    begin(t, set, from, head, &v);
     t->requester = r;
     r->n_open++;
     t->client_hash = v.client_hash;
     t->client_unknown = v.client_unknown;
+    t->named_scheme = v.scheme;
     if (t->access)
         memcpy(t->access->class_of, v.class_of->name, sizeof v.class_of->name);
     if (nj_unlikely(v.action != NJ_ACTION_SERVE)) {

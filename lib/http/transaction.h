@@ -106,10 +106,12 @@ struct nj_txn {
     uint16_t status;     /* of the response; 0: none yet */
     uint8_t method;      /* enum nj_method */
     bool client_unknown; /* the request is from a trusted proxy that does not name its client */
-    bool admitted;       /* counted for its client; `paced` is valid */
-    bool request_whole;  /* the request has arrived completely */
-    bool awaits_stack;   /* queued for a stack: node is in requester->waiting */
-    nj_ns stack_since;   /* when it was queued for a stack; if not queued, when it was submitted */
+    uint8_t named_scheme; /* enum nj_scheme: of the request, as a trusted proxy names it; NONE: none
+                             does */
+    bool admitted;        /* counted for its client; `paced` is valid */
+    bool request_whole;   /* the request has arrived completely */
+    bool awaits_stack;    /* queued for a stack: node is in requester->waiting */
+    nj_ns stack_since;    /* when it was queued for a stack; if not queued, when it was submitted */
 
     /* conn/request_timeouts.c: progress at the last check that found the stream fast enough.
      */
@@ -180,9 +182,10 @@ struct nj_txn_origin {
     void *stream;
     uint32_t stream_id;
     void *conn;
-    uint32_t conn_number; /* unique in the shard; for the access log */
-    const struct nj_addr *remote;
+    uint32_t conn_number;         /* unique in the shard; for the access log */
+    const struct nj_addr *remote; /* of the connection: the source of its PROXY header, if any */
     uint16_t rport;
+    const struct nj_addr *peer; /* of TCP */
 };
 
 /* For request_admission.c: completes the access-log record. */

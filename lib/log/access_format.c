@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Formats a record of the access log: the combined format of Apache httpd and nginx with further
- * fields, or a JSON object (RFC 8259). */
+ * fields, a JSON object (RFC 8259), or named fields (logfmt). */
 #include "log/access_format.h"
 
 #include <locale.h>
@@ -118,6 +118,17 @@ static char *put_second(char *to, enum nj_access_format format, int64_t second,
     return put_bytes(to, c->text, c->n_text);
 }
 
+/* 2026-11-21T20:03:18.123Z */
+static char *put_when(char *to, int64_t wall_ns, struct nj_access_time_cache *clock)
+{
+    int64_t rest = wall_ns % (int64_t)NJ_SEC; /* negative before 1970 */
+
+    to = put_second(to, NJ_ACCESS_JSON, second_of(wall_ns), clock);
+    *to++ = '.';
+    to = put_number(to, (uint64_t)(rest < 0 ? rest + (int64_t)NJ_SEC : rest) / NJ_MS, 3);
+    return put(to, "Z");
+}
+
 /* --- combined ------------------------------------------------------------------------------ */
 
 /* As nginx: quotes, backslashes, control and non-ASCII bytes become \xHH. */
@@ -218,23 +229,13 @@ static char *put_key_ms(char *to, const char *key, nj_ns ns)
     return put_duration(to, ns, NJ_MS);
 }
 
-static char *put_when(char *to, int64_t wall_ns, struct nj_access_time_cache *clock)
-{
-    int64_t rest = wall_ns % (int64_t)NJ_SEC; /* negative before 1970 */
-
-    to = put(to, "{\"time\":\"");
-    to = put_second(to, NJ_ACCESS_JSON, second_of(wall_ns), clock);
-    *to++ = '.';
-    to = put_number(to, (uint64_t)(rest < 0 ? rest + (int64_t)NJ_SEC : rest) / NJ_MS, 3);
-    return put(to, "Z\"");
-}
-
 static char *json(char *to, const struct nj_access_record *a, struct nj_access_time_cache *clock)
 {
     struct texts t = texts_of(a);
 
+    to = put(to, "{\"time\":\"");
     to = put_when(to, a->wall_ns, clock);
-    to = put(to, ",\"remote\":\"");
+    to = put(to, "\",\"remote\":\"");
     to = put_address(to, &a->remote);
     to = put_key_number(to, "\",\"port\":", a->rport);
     to = put_key_string(to, ",\"method\":", t.method);
@@ -261,10 +262,57 @@ static char *json(char *to, const struct nj_access_record *a, struct nj_access_t
     return put(to, "}");
 }
 
+/* --- logfmt -------------------------------------------------------------------------------- */
+
+static char *put_key_address(char *to, const char *key, const struct nj_addr *addr)
+{
+    return put_address(put(to, key), addr);
+}
+
+static char *put_scheme(char *to, enum nj_scheme scheme)
+{
+    struct nj_str text = nj_scheme_text(scheme);
+    return text.n_bytes > 0 ? put_bytes(to, text.p, text.n_bytes) : put(to, "-");
+}
+
+/* Always all fields. Quoted texts have the escapes of JSON. */
+static char *logfmt(char *to, const struct nj_access_record *a, struct nj_access_time_cache *clock)
+{
+    struct texts t = texts_of(a);
+
+    to = put_when(put(to, "time="), a->wall_ns, clock);
+    to = put_key_address(to, " client=", &a->client);
+    to = put_key_address(to, " remote=", &a->remote);
+    to = put_key_number(to, " port=", a->rport);
+    to = put_key_address(to, " peer=", &a->peer);
+    to = put_key_string(to, " host=", t.authority);
+    to = put_scheme(put(to, " scheme="), (enum nj_scheme)a->scheme);
+    to = put(put(to, " protocol="), nj_http_version_text(a->version));
+    to = put(put(to, " tls="), a->tls_suite ? a->tls_suite : "-");
+    to = put_key_string(to, " method=", t.method);
+    to = put_key_string(to, " path=", t.path);
+    to = put_key_number(to, " status=", a->status);
+    to = put_key_number(to, " bytes=", a->n_bytes);
+    to = put_key_string(to, " referer=", t.referer);
+    to = put_key_string(to, " user_agent=", t.agent);
+    to = put_key_string(to, " client_subject=", t.subject);
+    to = put_key_string(to, " class=", class_of(a));
+    to = put_key_ms(to, " ttfb_ms=", a->ttfb);
+    to = put_key_ms(to, " total_ms=", a->total);
+    to = put_key_ms(to, " throttled_ms=", a->throttled);
+    to = put(to, a->complete ? " complete=true" : " complete=false");
+    to = put(to, a->cut ? " cut=true" : " cut=false");
+    to = put_key_number(to, " shard=", a->shard);
+    to = put_key_number(to, " connection=", a->conn);
+    return put_key_number(to, " stream=", a->stream_id);
+}
+
 size_t nj_access_format_line(enum nj_access_format format, const struct nj_access_record *a,
                              struct nj_access_time_cache *clock, char *out)
 {
-    char *end = format == NJ_ACCESS_JSON ? json(out, a, clock) : combined(out, a, clock);
+    char *end = format == NJ_ACCESS_JSON     ? json(out, a, clock)
+                : format == NJ_ACCESS_LOGFMT ? logfmt(out, a, clock)
+                                             : combined(out, a, clock);
 
     *end++ = '\n';
     return (size_t)(end - out);

@@ -10,6 +10,7 @@
 enum nj_access_format {
     NJ_ACCESS_COMBINED, /* Apache's and nginx's, followed by further fields */
     NJ_ACCESS_JSON,     /* one JSON object per line */
+    NJ_ACCESS_LOGFMT,   /* name=value, with a space between; texts of the client in quotes */
 };
 
 /* The longest line: six bytes for each byte of text, plus keys and numbers. */

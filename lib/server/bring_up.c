@@ -227,12 +227,26 @@ static int64_t wall_ns(void *shards)
     return s->wall_s_at_zero * (int64_t)NJ_SEC + (int64_t)nj_tsc_clock_now(&s->clock);
 }
 
+static enum nj_access_format access_format(enum nj_log_format format)
+{
+    switch (format) {
+    case NJ_LOG_JSON:
+        return NJ_ACCESS_JSON;
+    case NJ_LOG_LOGFMT:
+        return NJ_ACCESS_LOGFMT;
+    case NJ_LOG_DEFAULT:
+    case NJ_LOG_COMBINED:
+        break;
+    }
+    return NJ_ACCESS_COMBINED;
+}
+
 static bool open_access_log(struct nj_server *s)
 {
     const struct nj_server_config *config = s->settings.config;
     struct nj_access_log_config c = {
         .path = config->access_log,
-        .format = config->log_format == NJ_LOG_JSON ? NJ_ACCESS_JSON : NJ_ACCESS_COMBINED,
+        .format = access_format(config->log_format),
         .n_shards = s->shards.n,
         .affinity = &s->place.housekeeping,
         .eal = true,
@@ -408,6 +422,8 @@ static void fill_view(struct nj_server *s)
         s->view.shard[i] = s->shards.shard[i];
 }
 
+_Static_assert((unsigned)NJ_SERVER_PROXY_MAX == NJ_PROXY_PORTS_MAX, "one for each");
+
 static bool create_shards(struct nj_server *s)
 {
     const struct nj_settings *set = &s->settings;
@@ -429,6 +445,7 @@ static bool create_shards(struct nj_server *s)
         .conns.fibers_max = set->config->fibers_max,
         .conns.strategy = set->config->strategy,
     };
+    memcpy(c.conns.proxy_port, set->proxy_port, sizeof c.conns.proxy_port);
     c.conns.shape = s->policy.shape;
     c.conns.policy = nj_policies_initial(s->policy.policies);
     if (!random_bytes(&c.ndp_key, sizeof c.ndp_key) ||

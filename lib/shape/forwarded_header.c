@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Parses X-Forwarded-For and Forwarded (RFC 7239 4) from right to left. */
+/* Parses X-Forwarded-For and Forwarded (RFC 7239 4) from right to left, and X-Forwarded-Proto. */
 #include "shape/forwarded_header.h"
 
 #include <arpa/inet.h>
@@ -55,7 +55,7 @@ static bool parse_node(struct nj_str s, struct nj_addr *out)
 }
 
 /* RFC 7239 4: pairs separated by semicolons, with case-insensitive names. */
-static struct nj_str for_parameter(struct nj_str element)
+static struct nj_str parameter(struct nj_str element, struct nj_str wanted)
 {
     struct nj_str pair, name, value;
 
@@ -64,7 +64,7 @@ static struct nj_str for_parameter(struct nj_str element)
         if (!is)
             continue;
         name = nj_str_trim((struct nj_str){pair.p, (uint32_t)(is - pair.p)});
-        if (!nj_str_eq_nocase(name, NJ_STR("for")))
+        if (!nj_str_eq_nocase(name, wanted))
             continue;
         value = nj_str_trim((struct nj_str){is + 1, pair.n_bytes - (uint32_t)(is - pair.p) - 1});
         if (value.n_bytes >= 2 && value.p[0] == '"' && value.p[value.n_bytes - 1] == '"')
@@ -104,10 +104,30 @@ bool nj_forwarded_next(struct nj_forwarded *f, struct nj_addr *out)
 {
     struct nj_str element;
 
-    if (next_element(f, &element) &&
-        parse_node(nj_str_eq(f->name, forwarded) ? for_parameter(element) : element, out))
-        return true;
+    if (next_element(f, &element)) {
+        f->element = element;
+        if (nj_str_eq(f->name, forwarded))
+            element = parameter(element, NJ_STR("for"));
+        if (parse_node(element, out))
+            return true;
+    }
     f->list = (struct nj_str){NULL, 0};
     f->n_lines_left = 0;
     return false;
+}
+
+enum nj_scheme nj_forwarded_proto(struct nj_str element)
+{
+    return nj_scheme_parse(parameter(element, NJ_STR("proto")));
+}
+
+enum nj_scheme nj_x_forwarded_proto(const struct nj_request_head *head)
+{
+    const struct nj_str name = NJ_STR("x-forwarded-proto");
+    const struct nj_field *f = nj_field_find(head->fields, head->n_fields, name);
+    const struct nj_field *end = head->fields + head->n_fields;
+
+    if (!f || nj_field_find(f + 1, (size_t)(end - f) - 1, name))
+        return NJ_SCHEME_NONE;
+    return nj_scheme_parse(f->value);
 }

@@ -152,14 +152,13 @@ static bool may_name_client(const struct match_input *a)
 
 /* The rightmost address in the field of the proxies that is no trusted proxy's; if all are, or the
  * next one can't be read, the last one. False: there is none. */
-static bool find_forwarded_client(const struct nj_policy *p, const struct nj_request_head *head,
+static bool find_forwarded_client(const struct nj_policy *p, struct nj_forwarded *walk,
                                   struct nj_addr *out)
 {
-    struct nj_forwarded walk = {head, p->client_field, head->n_fields, {NULL, 0}, 0};
     struct nj_addr addr;
     bool found = false;
 
-    while (nj_forwarded_next(&walk, &addr)) {
+    while (nj_forwarded_next(walk, &addr)) {
         *out = addr;
         found = true;
         if (!nj_policy_trusts(p, &addr))
@@ -184,6 +183,26 @@ static uint64_t address_key(const struct match_input *a, const struct nj_hash_ke
     return k;
 }
 
+/* RFC 7239: one field for all that proxies tell. */
+static bool is_by_forwarded(const struct nj_policy *p)
+{
+    return p->client_by == NJ_CLIENT_BY_HEADER && nj_str_eq(p->client_field, NJ_STR("forwarded"));
+}
+
+/* The field of the proxies has addresses, and may have the scheme. The last element that was
+ * examined is a trusted proxy's. */
+static bool read_forwarded(const struct match_input *a, struct nj_policy_verdict *out)
+{
+    const struct nj_request_head *head = a->req->head;
+    struct nj_forwarded walk = {
+        .head = head, .name = a->p->client_field, .n_lines_left = head->n_fields};
+    bool found = find_forwarded_client(a->p, &walk, &out->client);
+
+    if (is_by_forwarded(a->p))
+        out->scheme = (uint8_t)nj_forwarded_proto(walk.element);
+    return found;
+}
+
 /* Sets the fields of *out that identify the client. */
 static void find_client(const struct match_input *a, const struct nj_hash_key *key,
                         struct nj_policy_verdict *out)
@@ -192,11 +211,14 @@ static void find_client(const struct match_input *a, const struct nj_hash_key *k
     bool named = false;
 
     out->client = *a->req->addr;
+    out->scheme = NJ_SCHEME_NONE;
+    if (nj_unlikely(a->lists & a->p->trusted) && !is_by_forwarded(a->p))
+        out->scheme = (uint8_t)nj_x_forwarded_proto(a->req->head);
     if (may_name_client(a)) {
         struct nj_str v = {NULL, 0};
         if (a->p->client_by == NJ_CLIENT_BY_HEADER && a->p->trusted &&
             nj_forwarded_is_name(a->p->client_field))
-            named = find_forwarded_client(a->p, a->req->head, &out->client);
+            named = read_forwarded(a, out);
         else
             v = client_value(a->p, a->req);
         if (v.n_bytes > 0) {

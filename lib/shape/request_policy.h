@@ -125,6 +125,8 @@ struct nj_policy_verdict {
     struct nj_addr client; /* address of the client; a proxy's, unless a trusted proxy names its
                               client */
     bool client_unknown;   /* a trusted proxy did not name its client */
+    uint8_t scheme;        /* enum nj_scheme: that of the client's request, if a trusted proxy names
+                              it; else NONE */
 };
 
 void nj_policy_decide_request(const struct nj_policy *p, const struct nj_hash_key *key,

@@ -12,8 +12,10 @@
 #define NJ_ACCESS_TEXT_BYTES 704u
 
 struct nj_access_record {
-    int64_t wall_ns; /* UNIX time of the request's arrival */
-    struct nj_addr remote;
+    int64_t wall_ns;       /* UNIX time of the request's arrival */
+    struct nj_addr remote; /* of the connection: the source of a PROXY header, else `peer` */
+    struct nj_addr peer;   /* of TCP */
+    struct nj_addr client; /* of the request: that which a trusted proxy names, else `remote` */
     uint16_t rport;
     uint16_t status;    /* 0: none was sent */
     uint32_t stream_id; /* of HTTP/2; of HTTP/1: number of the request in its connection, from 1 */
@@ -25,6 +27,7 @@ struct nj_access_record {
     nj_ns throttled;   /* part of these times spent waiting for credit */
     bool complete;     /* the last byte was sent */
     uint8_t version;   /* enum nj_http_version */
+    uint8_t scheme;    /* enum nj_scheme: that which a trusted proxy names, else of the request */
     char class_of[32];
     const char *tls_suite; /* a constant; NULL: cleartext */
     /* method, path, authority, referer, user-agent, subject of the client's certificate,

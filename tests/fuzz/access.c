@@ -35,6 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
     memcpy(&a, data, n_bytes < sizeof a ? n_bytes : sizeof a);
     uint8_t flags = n_bytes > 0 ? data[0] : 0;
     a.version = flags / 8 % NJ_N_HTTP_VERSIONS;
+    a.scheme = flags / 32 % NJ_N_SCHEMES;
     a.complete = flags & 1;
     a.cut = flags & 2;
     a.n_method = length(a.n_method, &left);
@@ -48,6 +49,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
     line[n] = '\0';
     require(n <= NJ_ACCESS_LINE_BYTES ? NULL : "too long", line);
     require(access_check_json(line, n), line);
+    n = nj_access_format_line(NJ_ACCESS_LOGFMT, &a, &clock, line);
+    line[n] = '\0';
+    require(n <= NJ_ACCESS_LINE_BYTES ? NULL : "too long", line);
+    require(access_check_logfmt(line, n), line);
     clock = (struct nj_access_time_cache){0};
     n = nj_access_format_line(NJ_ACCESS_COMBINED, &a, &clock, line);
     line[n] = '\0';

@@ -124,6 +124,44 @@ static inline const char *access_check_json(const char *line, size_t n)
     return access_skip(&r, "}\n") && r.p == r.end ? NULL : "something behind the object";
 }
 
+/* A word without spaces and quotes, of printable ASCII. */
+static inline bool access_skip_word(struct access_reader *r)
+{
+    const uint8_t *from = r->p;
+
+    while (r->p<r->end && * r->p> ' ' && *r->p < 0x7f && *r->p != '"')
+        r->p++;
+    return r->p > from;
+}
+
+static inline const char *access_check_logfmt(const char *line, size_t n)
+{
+    static const struct {
+        const char *key;
+        char kind; /* w: a word */
+    } want[] = {{"time", 'w'},     {"client", 'w'},  {"remote", 'w'},     {"port", 'n'},
+                {"peer", 'w'},     {"host", 's'},    {"scheme", 'w'},     {"protocol", 'w'},
+                {"tls", 'w'},      {"method", 's'},  {"path", 's'},       {"status", 'n'},
+                {"bytes", 'n'},    {"referer", 's'}, {"user_agent", 's'}, {"client_subject", 's'},
+                {"class", 's'},    {"ttfb_ms", 'n'}, {"total_ms", 'n'},   {"throttled_ms", 'n'},
+                {"complete", 'w'}, {"cut", 'w'},     {"shard", 'n'},      {"connection", 'n'},
+                {"stream", 'n'}};
+    struct access_reader r = {(const uint8_t *)line, (const uint8_t *)line + n};
+
+    for (size_t i = 0; i < sizeof want / sizeof want[0]; i++) {
+        if (!access_skip(&r, i == 0 ? "" : " ") || !access_skip(&r, want[i].key) ||
+            !access_skip(&r, "="))
+            return want[i].key;
+        const char *bad = want[i].kind == 's' ? access_skip_string(&r) : NULL;
+        if (bad)
+            return bad;
+        if ((want[i].kind == 'n' && !access_skip_number(&r)) ||
+            (want[i].kind == 'w' && !access_skip_word(&r)))
+            return want[i].key;
+    }
+    return access_skip(&r, "\n") && r.p == r.end ? NULL : "something behind the fields";
+}
+
 /* Check a field in quotes: unescaped, it must equal `want`. */
 static inline const char *access_skip_quoted(struct access_reader *r, const void *want, size_t n)
 {

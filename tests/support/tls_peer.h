@@ -26,6 +26,9 @@ struct tls_rig {
     uint32_t n_rx_mbufs, n_tx_mbufs;
     uint32_t conns_max, held_max;   /* of the shard; 0: the defaults of the rig */
     const struct nj_routes *routes; /* of the shard, none OS_BLOCKING; NULL: none */
+    const struct nj_policy *policy; /* of the shard; NULL: none */
+    struct nj_access_ops access;    /* of the shard */
+    bool proxied;                   /* connections begin with a PROXY header */
     uint32_t n_tasks, n_run;
     struct nj_task *task[TLS_TASKS_MAX];
 };
@@ -82,6 +85,9 @@ static inline void tls_rig_start(struct tls_rig *t)
     s.conns_max = t->conns_max ? t->conns_max : s.conns_max;
     s.held_max = t->held_max;
     s.conns.routes = t->routes;
+    s.conns.policy = t->policy;
+    s.conns.access = t->access;
+    s.conns.proxy_port[0] = t->proxied ? RIG_PORT : 0;
     s.conns.ops.tls_workers = (struct nj_worker_ops){
         .ctx = t, .submit = tls_rig_submit, .poll = tls_rig_poll, .flush = tls_rig_flush};
     rig_new_with(t->r, &s);

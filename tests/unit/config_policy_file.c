@@ -128,7 +128,7 @@ static const struct {
                                     "path, host, list, header or hours\n"},
     {"[files]\nlisting = on\n", "2: listing = on: expected yes or no\n"},
     {"[files]\nindex = a/b\n", "2: index a/b: expected the name of a file, e.g. index.html\n"},
-    {"[log]\nlog_format = xml\n", "2: log_format = xml: expected combined or json\n"},
+    {"[log]\nlog_format = xml\n", "2: log_format = xml: expected combined, json or logfmt\n"},
 };
 
 Test(config_policy_file, faults)

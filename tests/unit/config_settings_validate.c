@@ -421,6 +421,40 @@ Test(config_settings_validate, the_rest)
     expect(&c, NULL);
 }
 
+Test(config_settings_validate, proxy_protocol)
+{
+    static const char *const wrong[] = {"81", "443", "0", "", "x", "-1", "65616", "80,443"};
+    struct nj_server_config c = good();
+    struct nj_settings s;
+    char said[256], want[256];
+
+    c.proxy_protocol[0] = "80";
+    expect(&c, "--proxy-protocol needs --trusted-proxy NETWORK, or trusted_proxy in [client] of "
+               "the policy file: only these may connect to that port");
+    c.trusted_proxy[0] = "10.0.0.0/8";
+    cr_assert_eq(nj_settings_from_config(&s, &c, said, sizeof said), 0, "%s", said);
+    cr_expect(s.proxy_port[0] == 80 && s.proxy_port[1] == 0);
+    nj_settings_free(&s);
+    for (size_t i = 0; i < NJ_ARRAY_LEN(wrong); i++) {
+        c.proxy_protocol[0] = wrong[i];
+        snprintf(want, sizeof want,
+                 "--proxy-protocol %s: expected a port that the server listens on, that of "
+                 "--listen",
+                 wrong[i]);
+        expect(&c, want);
+    }
+    c.proxy_protocol[0] = c.proxy_protocol[1] = "80";
+    expect(&c, "--proxy-protocol 80: that port is given twice");
+    c.tls_cert[0] = c.tls_key[0] = "a.pem";
+    c.proxy_protocol[1] = "443";
+    cr_assert_eq(nj_settings_from_config(&s, &c, said, sizeof said), 0, "%s", said);
+    cr_expect(s.proxy_port[0] == 80 && s.proxy_port[1] == 443);
+    nj_settings_free(&s);
+    c.proxy_protocol[1] = "444";
+    expect(&c, "--proxy-protocol 444: expected a port that the server listens on, that of --listen "
+               "or --tls-port");
+}
+
 Test(config_settings_validate, http1_is_refused)
 {
     struct nj_tls_identity_files files[NJ_SERVER_TLS_CERTS_MAX];

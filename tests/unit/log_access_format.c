@@ -104,6 +104,31 @@ Test(access_format, json)
               "\"complete\":true,\"cut\":false,\"shard\":1,\"connection\":77,\"stream\":3}\n");
 }
 
+Test(access_format, logfmt)
+{
+    struct nj_access_record a = some();
+
+    in_zone("<+0330>-3:30");
+    a.scheme = NJ_SCHEME_HTTPS;
+    a.peer.b[15] = 2;
+    a.client.b[15] = 1;
+    write_line(NJ_ACCESS_LOGFMT, &a);
+    cr_assert_str_eq(
+        line, "time=2026-11-21T21:03:18.345Z client=::1 remote=198.18.0.7 port=40123 peer=::2 "
+              "host=\"example.org:80\" scheme=https protocol=HTTP/2.0 tls=- method=\"GET\" "
+              "path=\"/iso/a.iso\" status=206 bytes=1048576 referer=\"http://example.org/\" "
+              "user_agent=\"curl/8.0\" client_subject=\"\" class=\"iso\" ttfb_ms=0.412 "
+              "total_ms=5120.999 throttled_ms=4000.000 complete=true cut=false shard=1 "
+              "connection=77 stream=3\n");
+    a.tls_suite = "TLS_AES_128_GCM_SHA256";
+    a.scheme = NJ_SCHEME_NONE;
+    a.n_path = 5;
+    memcpy(a.text + 3, "\" = \n", 5);
+    write_line(NJ_ACCESS_LOGFMT, &a);
+    cr_expect(strstr(line, " scheme=- protocol=HTTP/2.0 tls=TLS_AES_128_GCM_SHA256 "), "%s", line);
+    cr_expect(strstr(line, " path=\"\\\" = \\u000a\" "), "%s", line);
+}
+
 Test(access_format, tls)
 {
     struct nj_access_record a = some();
@@ -202,6 +227,7 @@ Test(access_format, longest)
 
     memset(&a, 0xff, sizeof a);
     memset(&a.remote, 0xab, sizeof a.remote);
+    a.peer = a.client = a.remote;
     a.wall_ns = INT64_MAX;
     a.complete = false;
     a.cut = true;
@@ -209,8 +235,11 @@ Test(access_format, longest)
     a.n_method = NJ_ACCESS_TEXT_BYTES;
     a.n_path = a.n_authority = a.n_referer = a.n_agent = a.n_subject = 0;
     a.tls_suite = "TLS_CHACHA20_POLY1305_SHA256";
+    a.scheme = NJ_SCHEME_HTTPS;
     size_t n = write_line(NJ_ACCESS_JSON, &a);
     cr_assert_null(access_check_json(line, n));
+    n = write_line(NJ_ACCESS_LOGFMT, &a);
+    cr_assert_null(access_check_logfmt(line, n));
     cr_assert_gt(n, NJ_ACCESS_LINE_BYTES - 200, "%zu of %u: a bound has to be about true", n,
                  NJ_ACCESS_LINE_BYTES);
     n = write_line(NJ_ACCESS_COMBINED, &a);
@@ -250,10 +279,14 @@ Test(access_format, any_bytes)
         a.n_subject = length(&rng, &left);
         a.tls_suite = round & 4 ? "TLS_AES_128_GCM_SHA256" : NULL;
         a.version = (uint8_t)(round % NJ_N_HTTP_VERSIONS);
+        a.scheme = (uint8_t)(round % NJ_N_SCHEMES);
         a.complete = round & 1;
         a.cut = round & 2;
         size_t n = write_line(NJ_ACCESS_JSON, &a);
         const char *bad = access_check_json(line, n);
+        cr_assert_null(bad, "seed %" PRIu64 ", round %u: %s: %s", seed, round, bad, line);
+        n = write_line(NJ_ACCESS_LOGFMT, &a);
+        bad = access_check_logfmt(line, n);
         cr_assert_null(bad, "seed %" PRIu64 ", round %u: %s: %s", seed, round, bad, line);
         n = write_line(NJ_ACCESS_COMBINED, &a);
         bad = access_check_combined(&a, line, n);

@@ -112,7 +112,8 @@ Test(shape_forwarded_header, end_is_final)
 {
     static char commas[64];
     struct nj_field f = {p.client_field, NJ_STR("192.0.2.1, 192.0.2.2, unknown, 192.0.2.3")};
-    struct nj_forwarded walk = {HEAD(.fields = &f, .n_fields = 1), p.client_field, 1, {NULL, 0}, 0};
+    struct nj_forwarded walk = {
+        .head = HEAD(.fields = &f, .n_fields = 1), .name = p.client_field, .n_lines_left = 1};
     struct nj_addr a, want = addr("192.0.2.3");
 
     cr_expect(nj_forwarded_next(&walk, &a) && nj_addr_eq(&a, &want));
@@ -121,7 +122,7 @@ Test(shape_forwarded_header, end_is_final)
     snprintf(commas, sizeof commas, "192.0.2.1,192.0.2.2%.*s", (int)NJ_FORWARDED_HOPS_MAX,
              ",,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,");
     f.value = str(commas);
-    walk = (struct nj_forwarded){walk.head, p.client_field, 1, {NULL, 0}, 0};
+    walk = (struct nj_forwarded){.head = walk.head, .name = p.client_field, .n_lines_left = 1};
     for (unsigned i = 0; i < 3; i++)
         cr_expect_not(nj_forwarded_next(&walk, &a), "call %u after many elements", i);
 }
@@ -236,4 +237,81 @@ Test(shape_forwarded_header, cookies_of_that_name)
         }
         cr_expect_eq(v[0].client_key, v[1].client_key, "%s", names[i]);
     }
+}
+
+/* The scheme of a request of `peer` with these fields. */
+static enum nj_scheme scheme_of(const char *peer, const struct nj_field *fields, uint32_t n)
+{
+    struct nj_addr from = addr(peer);
+    struct nj_policy_verdict v;
+
+    nj_policy_decide_request(
+        &p, &key,
+        &(struct nj_policy_request){
+            .addr = &from,
+            .path = NJ_STR("/"),
+            .head = HEAD(.scheme = NJ_STR("http"), .fields = fields, .n_fields = n)},
+        &v);
+    return (enum nj_scheme)v.scheme;
+}
+
+static enum nj_scheme x_proto(const char *peer, const char *value)
+{
+    const struct nj_field f[] = {{NJ_STR("accept"), NJ_STR("*/*")},
+                                 {NJ_STR("x-forwarded-proto"), str(value)}};
+    return scheme_of(peer, f, 2);
+}
+
+/* One line with one scheme, from a trusted proxy. */
+Test(shape_forwarded_header, x_forwarded_proto)
+{
+    static const char *const other[] = {"", "ftp", "https,http", "https, https", "httpss", "on"};
+    const struct nj_field twice[] = {{NJ_STR("x-forwarded-proto"), NJ_STR("https")},
+                                     {NJ_STR("accept"), NJ_STR("*/*")},
+                                     {NJ_STR("x-forwarded-proto"), NJ_STR("https")}};
+
+    for (int by = 0; by < 3; by++) {
+        p.client_by = by == 0   ? NJ_CLIENT_BY_ADDRESS
+                      : by == 1 ? NJ_CLIENT_BY_HEADER
+                                : NJ_CLIENT_BY_COOKIE;
+        cr_expect_eq(x_proto("10.0.0.1", "https"), NJ_SCHEME_HTTPS);
+        cr_expect_eq(x_proto("10.0.0.1", "HTTP"), NJ_SCHEME_HTTP);
+        cr_expect_eq(x_proto("192.0.2.1", "https"), NJ_SCHEME_NONE);
+        for (size_t i = 0; i < NJ_ARRAY_LEN(other); i++)
+            cr_expect_eq(x_proto("10.0.0.1", other[i]), NJ_SCHEME_NONE, "%s", other[i]);
+        cr_expect_eq(scheme_of("10.0.0.1", twice, 3), NJ_SCHEME_NONE);
+        cr_expect_eq(scheme_of("10.0.0.1", twice, 2), NJ_SCHEME_HTTPS);
+        cr_expect_eq(scheme_of("10.0.0.1", twice + 1, 1), NJ_SCHEME_NONE);
+        cr_expect_eq(scheme_of("10.0.0.1", NULL, 0), NJ_SCHEME_NONE);
+    }
+    p = nj_policy_none;
+    cr_expect_eq(x_proto("10.0.0.1", "https"), NJ_SCHEME_NONE, "nobody is trusted");
+}
+
+/* In Forwarded the scheme is that of the element that ends the search. */
+Test(shape_forwarded_header, forwarded_proto)
+{
+    static const struct {
+        const char *value;
+        enum nj_scheme scheme;
+    } rows[] = {
+        {"for=192.0.2.1;proto=https", NJ_SCHEME_HTTPS},
+        {"for=192.0.2.1; Proto=\"HTTP\"", NJ_SCHEME_HTTP},
+        {"for=192.0.2.1", NJ_SCHEME_NONE},
+        {"for=192.0.2.1;proto=https, for=10.0.0.2;proto=http", NJ_SCHEME_HTTPS},
+        {"for=203.0.113.9;proto=http, for=192.0.2.1;proto=https", NJ_SCHEME_HTTPS},
+        {"for=203.0.113.9;proto=https, for=192.0.2.1", NJ_SCHEME_NONE},
+        {"for=unknown;proto=https", NJ_SCHEME_HTTPS},
+        {", for=10.0.0.2;proto=https", NJ_SCHEME_HTTPS},
+        {"proto=https", NJ_SCHEME_HTTPS},
+        {"", NJ_SCHEME_NONE},
+    };
+
+    p.client_field = NJ_STR("forwarded");
+    for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++) {
+        cr_expect_eq(ask("10.0.0.1", rows[i].value, NULL).scheme, rows[i].scheme, "%s",
+                     rows[i].value);
+        cr_expect_eq(ask("192.0.2.9", rows[i].value, NULL).scheme, NJ_SCHEME_NONE);
+    }
+    cr_expect_eq(x_proto("10.0.0.1", "https"), NJ_SCHEME_NONE, "the other field does not count");
 }

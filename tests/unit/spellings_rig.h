@@ -365,7 +365,7 @@ static inline void rig_ask(struct rig *g, const char *method, const struct bytes
     const struct nj_addr addr = nj_addr_from_v4(0x01020304);
     struct nj_request_head head = {
         .method = {method, (uint32_t)strlen(method)}, .path = {target->p, target->n}, .ends = true};
-    struct nj_txn_origin from = {.framing = &framing, .stream = g, .remote = &addr};
+    struct nj_txn_origin from = {.framing = &framing, .stream = g, .remote = &addr, .peer = &addr};
     struct nj_target parsed;
     struct nj_txn *t;
 

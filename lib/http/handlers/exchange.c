@@ -209,14 +209,13 @@ static struct nj_view append_view(char **at, struct nj_str s)
     return to_view(copy.p, copy.n_bytes);
 }
 
-/* Copies a head into one block. NULL: none is free. */
+/* Copies a head into one block, with another scheme. NULL: none is free. */
 static struct nj_block *copy_head(struct nj_block_pool *blocks, const struct nj_request_head *from,
-                                  struct nj_str plain_path)
+                                  struct nj_str scheme, struct nj_str plain_path)
 {
     size_t n_fields = from->n_fields * sizeof(struct nj_field);
-    size_t n = sizeof(struct nj__stored_head) + n_fields + from->method.n_bytes +
-               from->scheme.n_bytes + from->authority.n_bytes + from->path.n_bytes +
-               plain_path.n_bytes;
+    size_t n = sizeof(struct nj__stored_head) + n_fields + from->method.n_bytes + scheme.n_bytes +
+               from->authority.n_bytes + from->path.n_bytes + plain_path.n_bytes;
     for (uint32_t i = 0; i < from->n_fields; i++)
         n += from->fields[i].name.n_bytes + from->fields[i].value.n_bytes;
     struct nj_block *block = n < UINT32_MAX ? nj_block_pool_take(blocks, (uint32_t)n) : NULL;
@@ -225,7 +224,7 @@ static struct nj_block *copy_head(struct nj_block_pool *blocks, const struct nj_
     struct nj__stored_head *head = (struct nj__stored_head *)block->bytes;
     char *at = (char *)block->bytes + sizeof *head + n_fields;
     head->method = append_view(&at, from->method);
-    head->scheme = append_view(&at, from->scheme);
+    head->scheme = append_view(&at, scheme);
     head->authority = append_view(&at, from->authority);
     struct nj_str path = append_str(&at, from->path);
     const char *mark = path.n_bytes ? memchr(path.p, '?', path.n_bytes) : NULL;
@@ -285,7 +284,10 @@ struct nj_exchange *nj_exchange_begin(struct nj_exchanges *set, uint32_t index,
         return NULL;
     }
     struct nj_exchange *x = nj_pool_take(&set->pool);
-    struct nj_block *block = x ? copy_head(set->blocks, head, plain_path) : NULL;
+    struct nj_str scheme = nj_unlikely(txn->named_scheme != NJ_SCHEME_NONE)
+                               ? nj_scheme_text((enum nj_scheme)txn->named_scheme)
+                               : head->scheme;
+    struct nj_block *block = x ? copy_head(set->blocks, head, scheme, plain_path) : NULL;
     if (!block) {
         if (x)
             nj_pool_put(&set->pool, x);

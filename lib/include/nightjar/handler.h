@@ -197,7 +197,9 @@ NJ_API struct nj_view nj_request_path(const struct nj_request *req);
 NJ_API struct nj_view nj_request_query(const struct nj_request *req);
 
 /**
- * The scheme: ":scheme" (RFC 9113 8.3.1).
+ * The scheme: "http" or "https". It is the one that a trusted proxy names in X-Forwarded-Proto, or
+ * in Forwarded (docs/policy.md); else that of the request: ":scheme" (RFC 9113 8.3.1), the scheme
+ * of the target, or that of the connection.
  *
  * Context: the handler or its callbacks; also on a worker.
  * Returns: a view of the request.

@@ -46,6 +46,7 @@ extern "C" {
 #define NJ_SERVER_ERROR_PAGES_MAX 16 /**< error pages of a server */
 #define NJ_SERVER_TLS_CERTS_MAX   16 /**< certificates of TLS */
 #define NJ_SERVER_TRUSTED_MAX     16 /**< networks of trusted proxies of a server */
+#define NJ_SERVER_PROXY_MAX       8  /**< ports with the PROXY protocol */
 
 /** Value of a limit of struct nj_server_config: no limit, in place of the policy file's. 0: the
  * limit of the file, and no limit if the file sets none. */
@@ -90,6 +91,7 @@ enum nj_log_format {
     NJ_LOG_COMBINED, /**< the combined format of Apache httpd and nginx, with further fields at the
                         end */
     NJ_LOG_JSON,     /**< a JSON object (RFC 8259) */
+    NJ_LOG_LOGFMT,   /**< named fields: name=value, texts of the client in quotes */
 };
 
 /** Behaviour of an lcore without work, and how long the first packet afterwards may wait. Other
@@ -275,6 +277,10 @@ struct nj_server_config {
     /** Refuse HTTP/1.x: 505 in the clear, and the alert no_application_protocol in TLS. Off: it is
      * spoken beside HTTP/2. */
     bool no_http1;
+    /** TCP ports, of `listen_port` and `tls_port`, whose connections begin with a header of the
+     * PROXY protocol, version 1 or 2 ("80"). Its source is the client of the connection. Only
+     * trusted proxies may connect there, so `trusted_proxy` or the policy file must name some. */
+    const char *proxy_protocol[NJ_SERVER_PROXY_MAX];
 };
 
 /**
