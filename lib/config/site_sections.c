@@ -17,9 +17,11 @@
     "$path and $rest may occur once; https; https:PORT; or none"
 #define HEADER_WANTS  "set NAME: VALUE, add NAME: VALUE or remove NAME"
 #define METHODS_WANTS "methods such as GET, POST, or any"
-#define CORS_WANTS    "*, an origin such as https://www.example.org, or none"
-#define HSTS_WANTS    "a time such as 365d, then subdomains or preload after commas, or none"
-#define TEMPLATE_MAX  255u
+#define TRY_WANTS     "$path, /FILE or $path, $path/, /FILE with a file below the root; or none"
+#define MISSING_WANTS                                                                              \
+    "redirect and a URL of at most 255 bytes, in which $path or $rest may occur once; or none"
+#define CORS_WANTS "*, an origin such as https://www.example.org, or none"
+#define HSTS_WANTS "a time such as 365d, then subdomains or preload after commas, or none"
 
 static const char token[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
                             "!#$%&'*+-.^_`|~";
@@ -242,7 +244,7 @@ static bool is_template(const char *text)
 
     if (strncmp(text, "https://", 8) != 0 && strncmp(text, "http://", 7) != 0 && text[0] != '/')
         return false;
-    if (strlen(text) > TEMPLATE_MAX || strncmp(text, "//", 2) == 0)
+    if (strlen(text) > NJ_SITE_TEMPLATE_MAX || strncmp(text, "//", 2) == 0)
         return false;
     for (const char *p = text; *p; p++) {
         if (*p <= ' ' || *p >= 0x7f || strchr("\"<>\\^`{|}", *p))
@@ -386,6 +388,45 @@ static void parse_methods(struct nj__policy_reader *r, struct nj_site_rules *to,
         to->methods = str_of(kept);
 }
 
+/* Whether a folder has an index file is always tried, so "$path/" makes no difference. */
+static void parse_try(struct nj__policy_reader *r, struct nj_site_rules *to,
+                      const struct nj_ini_entry *e)
+{
+    const char *at = e->value;
+    struct nj_str word = {0};
+
+    to->keys |= NJ_SITE_TRY;
+    if (strcmp(at, "none") == 0)
+        return;
+    bool ok = nj__policy_next_list_item(&at, &word) && nj_str_eq(word, NJ_STR("$path")) && at;
+    ok = ok && nj__policy_next_list_item(&at, &word);
+    if (ok && at && nj_str_eq(word, NJ_STR("$path/")))
+        ok = nj__policy_next_list_item(&at, &word);
+    if (!ok || at || !nj_path_is_valid_file_path(word)) {
+        nj__policy_report_bad_value(r, e, TRY_WANTS);
+        return;
+    }
+    nj_str_skip(&word, 1);
+    to->try_file = word;
+}
+
+static void parse_missing(struct nj__policy_reader *r, struct nj_site_rules *to,
+                          const struct nj_ini_entry *e)
+{
+    const char *v = e->value;
+
+    to->keys |= NJ_SITE_MISSING;
+    if (strcmp(v, "none") == 0)
+        return;
+    bool ok = strncmp(v, "redirect", 8) == 0 && (v[8] == ' ' || v[8] == '\t');
+    if (ok)
+        v += 8 + strspn(v + 8, " \t");
+    if (!ok || v[0] == '/' || !is_template(v) || strstr(v, "$host"))
+        nj__policy_report_bad_value(r, e, MISSING_WANTS);
+    else
+        to->missing_to = str_of(v);
+}
+
 static void parse_lists(struct nj__policy_reader *r, uint32_t *to, const char *none,
                         const struct nj_ini_entry *e)
 {
@@ -455,8 +496,9 @@ static void parse_cache_control(struct nj__policy_reader *r, struct nj_site_rule
         to->cache_control = str_of(e->value);
 }
 
-static const char *const keys[] = {"name", "redirect",      "header", "methods", "allow",
-                                   "deny", "cache_control", "cors",   "hsts"};
+static const char *const keys[] = {"name",  "redirect", "header",        "methods",
+                                   "allow", "deny",     "cache_control", "cors",
+                                   "hsts",  "try",      "missing"};
 
 const char *nj__site_key_name(bool is_site, uint32_t i)
 {
@@ -496,6 +538,10 @@ bool nj__site_parse_key(struct nj__policy_reader *r, bool is_site, uint32_t inde
         parse_cors(r, to, e);
     } else if (strcmp(key, "hsts") == 0) {
         parse_hsts(r, to, e);
+    } else if (strcmp(key, "try") == 0) {
+        parse_try(r, to, e);
+    } else if (strcmp(key, "missing") == 0) {
+        parse_missing(r, to, e);
     } else {
         return false;
     }

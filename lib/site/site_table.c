@@ -320,6 +320,12 @@ static bool append_rules(struct builder *b, const struct nj_site_rules *outer,
         to->redirect_to = inner->redirect_to;
         to->prefix = prefix;
     }
+    if (inner->keys & NJ_SITE_TRY)
+        to->try_file = inner->try_file;
+    if (inner->keys & NJ_SITE_MISSING) {
+        to->missing_to = inner->missing_to;
+        to->missing_prefix = prefix;
+    }
     if (inner->keys & NJ_SITE_METHODS)
         to->methods = inner->methods;
     if (inner->keys & NJ_SITE_ALLOW)

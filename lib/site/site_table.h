@@ -22,11 +22,12 @@
 #include "base/limits.h"
 #include "base/str.h"
 
-#define NJ_SITES_MAX       4096u
-#define NJ_SITE_PATHS_MAX  65536u /* sections of paths, in all sites */
-#define NJ_SITE_RULES_MAX  262144u
-#define NJ_SITE_HOST_MAX   255u /* longest name (RFC 1035 2.3.4) */
-#define NJ_SITE_FIELDS_MAX 16u  /* fields that the rules of one path change; see response_head.h */
+#define NJ_SITES_MAX         4096u
+#define NJ_SITE_PATHS_MAX    65536u /* sections of paths, in all sites */
+#define NJ_SITE_RULES_MAX    262144u
+#define NJ_SITE_TEMPLATE_MAX 255u /* bytes of the target of a redirect, with variables */
+#define NJ_SITE_HOST_MAX     255u /* longest name (RFC 1035 2.3.4) */
+#define NJ_SITE_FIELDS_MAX   16u /* fields that the rules of one path change; see response_head.h */
 
 /* What is done with a field of responses. */
 enum nj_field_change { NJ_FIELD_ADD, NJ_FIELD_SET, NJ_FIELD_REMOVE };
@@ -45,6 +46,8 @@ enum nj_site_key {
     NJ_SITE_CACHE_CONTROL = 1 << 4,
     NJ_SITE_CORS = 1 << 5,
     NJ_SITE_HSTS = 1 << 6,
+    NJ_SITE_TRY = 1 << 7,
+    NJ_SITE_MISSING = 1 << 8,
 };
 
 struct nj_sites;
@@ -58,12 +61,15 @@ struct nj_site_rules {
     uint16_t redirect_status;     /* 301, 302, 307, 308; 0: no redirect */
     bool redirect_cleartext_only; /* requests over TLS are served */
     struct nj_str redirect_to;    /* with $host, $path and $rest */
-    struct nj_str methods;        /* "GET, HEAD"; empty: any */
-    uint32_t allow, deny;         /* lists of clients, as bits; allow 0: any client */
-    struct nj_str cache_control;  /* of files; empty: none */
-    struct nj_str cors_origin;    /* access-control-allow-origin; empty: none */
-    struct nj_str hsts;           /* strict-transport-security; empty: none */
-    uint32_t n_fields;            /* at most NJ_SITE_FIELDS_MAX */
+    /* If there is no file: the name of another one below the root; else a redirect with 302, with
+     * $path and $rest, whose prefix is `missing_prefix`. Empty: 404. */
+    struct nj_str try_file, missing_to, missing_prefix;
+    struct nj_str methods;       /* "GET, HEAD"; empty: any */
+    uint32_t allow, deny;        /* lists of clients, as bits; allow 0: any client */
+    struct nj_str cache_control; /* of files; empty: none */
+    struct nj_str cors_origin;   /* access-control-allow-origin; empty: none */
+    struct nj_str hsts;          /* strict-transport-security; empty: none */
+    uint32_t n_fields;           /* at most NJ_SITE_FIELDS_MAX */
     const struct nj_site_field *fields;
     /* Rules that give the fields of responses another value have another one; 0: they change
      * none. */

@@ -41,6 +41,14 @@ hsts = 365d, subdomains
 [path secure.example.org /.well-known/acme-challenge/]
 redirect = none
 
+[site app.example.org]
+try = $path, $path/, /page.html
+[path app.example.org /mirror/]
+try = none
+missing = redirect https://mirror.example.org/pub/$rest
+[path app.example.org /lost/]
+try = $path, /no-such-file
+
 [site default]
 header = set X-Site: default
 
@@ -130,6 +138,24 @@ class Sites(SitesCase):
                         self.assertEqual(value, fields.get(name), path)
                     self.assertNotIn("server", fields)
                     self.assertEqual("nightjar", self.ask("x", path, version)[1]["server"])
+
+    def test_absent_files(self):
+        for path, status, content in (
+                ("/a.iso", 200, "a.iso\n"), ("/route/of/the/app", 200, "page.html\n"),
+                ("/route/", 200, "page.html\n"), ("/iso/", 200, "page.html\n"),
+                ("/lost/x", 404, None), ("/%2e%2e/x", 400, None)):
+            for version in ("--http1.1", "--http2-prior-knowledge"):
+                with self.subTest(path=path, version=version):
+                    out = self.curl("-w", "%{http_code}", version, "--path-as-is", "-H",
+                                    "Host: app.example.org", self.world.url(path))
+                    self.assertEqual(str(status), out[-3:])
+                    self.assertIn(content or "", out)
+        for path, location in (("/mirror/a%20b/c.iso?x=1", "a%20b/c.iso?x=1"),
+                               ("/mirror/", ""), ("/mirror//d/", "d/")):
+            for _ in range(2):  # the first time, the request waits for a worker
+                status, fields = self.ask("app.example.org", path)
+                self.assertEqual((302, "https://mirror.example.org/pub/" + location),
+                                 (status, fields["location"]))
 
     def test_methods(self):
         status, fields = self.ask("www.example.org", "/api/x", "-X", "POST")

@@ -6,7 +6,7 @@
 #include "base/compiler.h"
 #include "http/files/file_server_internal.h"
 #include "http/response_head.h"
-#include "site/site_table.h"
+#include "http/site/site_location.h"
 #include "telem/counters_http.h"
 
 #define ALLOW "GET, HEAD, OPTIONS"
@@ -67,6 +67,18 @@ void nj__respond_busy(const struct nj__file_request *req)
 {
     nj_count(req->txn->set->counters, NJ_C_file_busy);
     nj__respond_plain_error(req, 503);
+}
+
+void nj__respond_missing(const struct nj__file_request *req)
+{
+    const struct nj_site_rules *rules = req->txn->rules;
+    const struct nj_site_variables v = {
+        .path = req->path, .query = req->query, .prefix = rules->missing_prefix};
+    struct nj_site_location l;
+
+    nj_site_write_location(&l, rules->missing_to, &v); /* it has no $host */
+    nj_respond_error_text(req->txn, 302,
+                          (struct nj_field){NJ_STR("location"), {l.text, l.n_bytes}});
 }
 
 void nj__respond_redirect(const struct nj__file_request *req, const char *name)

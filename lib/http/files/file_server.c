@@ -20,6 +20,7 @@
 #include "http/files/file_server_internal.h"
 #include "http/files/mime_type.h"
 #include "http/request_admission.h"
+#include "site/site_table.h"
 #include "telem/counters_http.h"
 
 struct nj_file_wait {
@@ -233,6 +234,7 @@ static struct nj_file_wait *new_wait(struct nj_file_server *fs, const struct nj_
     x->req = *req;
     x->job = NULL;
     x->freed = NULL;
+    keep_str(x, &at, &x->req.path);
     keep_str(x, &at, &x->req.query);
     keep_str(x, &at, &x->req.accept_encoding);
     keep_str(x, &at, &x->req.accept);
@@ -293,11 +295,43 @@ static enum outcome wait_for(struct nj_file_server *fs, struct nj_file_wait *x,
 
 /* --- steps --- */
 
+/* Handles an absent file as the rules of its site want. True: look up *name next. False with
+ * *answered false: they say nothing. */
+static bool try_other(struct nj_file_server *fs, struct nj__file_request *req,
+                      struct nj_file_name *name, bool *answered)
+{
+    const struct nj_site_rules *rules = req->txn->rules;
+
+    *answered = false;
+    if (req->is_handlers || req->stage == NJ__STAGE_ERROR)
+        return false;
+    if (rules->try_file.n_bytes > 0 && !req->has_tried) {
+        req->stage = NJ__STAGE_FILE;
+        req->has_tried = true;
+        req->had_slash = false;
+        req->missing_codings = 0;
+        *name = hashed_name(fs, rules->try_file.p, rules->try_file.n_bytes);
+        return true;
+    }
+    *answered = rules->missing_to.n_bytes > 0 && req->path.n_bytes > 0;
+    if (*answered)
+        nj__respond_missing(req);
+    return false;
+}
+
 /* Handles an error: continues with its error page, if one is configured and it is not what failed.
  * True: look up *name next. */
 static bool fail(struct nj_file_server *fs, struct nj__file_request *req, uint16_t status,
                  struct nj_file_name *name)
 {
+    bool answered;
+
+    if (nj_unlikely(status == 404 && req->txn->rules)) {
+        if (try_other(fs, req, name, &answered))
+            return true;
+        if (answered)
+            return false;
+    }
     for (uint32_t i = 0; req->stage != NJ__STAGE_ERROR && i < fs->options->n_error_pages; i++) {
         if (fs->options->error_page[i].status != status)
             continue;
@@ -397,7 +431,8 @@ static uint16_t status_of(enum nj_file_result result)
 }
 
 /* Acts on a lookup's result. True: look up *name next; false: the request was answered. Each round
- * ends a stage or excludes one coding, so there are at most nine. */
+ * ends a stage or excludes one coding, so there are at most nine for each of the two files that a
+ * request can have. */
 static bool step(struct nj_file_server *fs, struct nj__file_request *req, struct nj_file_meta *meta,
                  struct nj_file_name *name)
 {
@@ -407,7 +442,8 @@ static bool step(struct nj_file_server *fs, struct nj__file_request *req, struct
     case NJ__STAGE_FILE:
         if (is_found)
             return file_found(fs, req, meta, name);
-        if (meta->result == NJ_FILE_IS_DIR && !req->had_slash && !req->is_handlers) {
+        if (meta->result == NJ_FILE_IS_DIR && !req->had_slash && !req->has_tried &&
+            !req->is_handlers) {
             nj__respond_redirect(req, name->p);
             return false;
         }
@@ -505,6 +541,8 @@ void nj_file_server_serve(struct nj_file_server *fs, struct nj_txn *t,
         return;
     req.had_slash = target->had_slash;
     req.query = target->query;
+    if (nj_unlikely(t->rules && t->rules->missing_to.n_bytes > 0))
+        req.path = target->path;
     if (is_get_or_head(t)) {
         if (nj__collect_fields(fs, head, &req) || fail(fs, &req, 431, &name))
             resolve_first(fs, &req, &name, now);

@@ -33,6 +33,7 @@ struct nj__file_request {
     enum nj__stage stage;
     bool had_slash;               /* the target was "dir/" */
     bool is_handlers;             /* a handler sends the file */
+    bool has_tried;               /* the file that the site has in place of an absent one */
     bool json;                    /* LISTING: as JSON */
     bool has_conditions;          /* has a precondition or a range */
     uint8_t siblings;             /* of the file: available codings */
@@ -47,6 +48,7 @@ struct nj__file_request {
     uint32_t n_extra;
     struct nj_str accept_encoding; /* parsed only if there are siblings */
     struct nj_str accept;          /* parsed only for a listing */
+    struct nj_str path; /* plain; empty unless the rules of the site redirect absent files */
     struct nj_str query;
     struct nj_preconditions conditions; /* last, and valid only with has_conditions */
 };
@@ -105,6 +107,8 @@ void nj__respond_plain_error(const struct nj__file_request *req, uint16_t status
 /* Sends 503: no waiting slot, job or body is left. */
 void nj__respond_busy(const struct nj__file_request *req);
 void nj__respond_options(const struct nj__file_request *req);
+/* Redirects an absent file as the rules of the site want. */
+void nj__respond_missing(const struct nj__file_request *req);
 void nj__respond_redirect(const struct nj__file_request *req, const char *name);
 /* Sends 200, 206 or 304 with a file or a listing, as nj__eval_request() decided. */
 void nj__respond_object(struct nj_file_server *fs, const struct nj__file_request *req,

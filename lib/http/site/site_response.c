@@ -6,11 +6,8 @@
 #include "base/compiler.h"
 #include "base/request_host.h"
 #include "http/response_head.h"
-#include "site/site_table.h"
+#include "http/site/site_location.h"
 #include "telem/counters_http.h"
-
-/* The text of the operator, a host, and an encoded path with its query, once. */
-#define LOCATION_MAX (256u + NJ_SITE_HOST_MAX + NJ_PATH_LOCATION_MAX)
 
 static bool is_tls(const struct nj_txn *t)
 {
@@ -19,69 +16,16 @@ static bool is_tls(const struct nj_txn *t)
 
 /* --- redirects ------------------------------------------------------------------------------ */
 
-/* A host that may stand in a URL: letters, digits, '-', '.', '_', and the brackets and colons of
- * IPv6. */
-static bool is_host_for_url(struct nj_str h)
-{
-    for (uint32_t i = 0; i < h.n_bytes; i++) {
-        char c = nj_lower(h.p[i]);
-        if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c && strchr("-._[]:", c))))
-            return false;
-    }
-    return h.n_bytes > 0 && h.n_bytes <= NJ_SITE_HOST_MAX;
-}
-
-/* A location under construction. */
-struct location {
-    char text[LOCATION_MAX];
-    uint32_t n_bytes;
-};
-
-static void append(struct location *l, struct nj_str s)
-{
-    l->n_bytes = (uint32_t)((char *)nj_str_put((uint8_t *)l->text + l->n_bytes, s) - l->text);
-}
-
-/* Replaces $host, and $path or $rest. The template has at most 255 bytes and at most one of each.
- * Path and query are shorter than NJ_PATH_MAX. False: the request has no host that can be
- * named. */
-static bool write_location(struct location *l, const struct nj_site_rules *rules,
-                           struct nj_str host, const struct nj_target *target)
-{
-    struct nj_str template = rules->redirect_to, path = target->path;
-    uint32_t n_prefix = rules->prefix.n_bytes;
-
-    l->n_bytes = 0;
-    while (template.n_bytes > 0) {
-        const char *dollar = memchr(template.p, '$', template.n_bytes);
-        uint32_t n = dollar ? (uint32_t)(dollar - template.p) : template.n_bytes;
-        append(l, (struct nj_str){template.p, n});
-        nj_str_skip(&template, n);
-        if (nj_str_starts_with(template, NJ_STR("$host"))) {
-            if (!is_host_for_url(host))
-                return false;
-            append(l, host);
-            nj_str_skip(&template, 5);
-        } else if (template.n_bytes > 0) { /* $path, $rest */
-            bool is_rest = nj_str_starts_with(template, NJ_STR("$rest"));
-            struct nj_str from = path;
-            if (is_rest)
-                nj_str_skip(&from, n_prefix < path.n_bytes ? n_prefix : path.n_bytes);
-            l->n_bytes += (uint32_t)nj_path_encode(from, target->query, l->text + l->n_bytes);
-            nj_str_skip(&template, 5);
-        }
-    }
-    return true;
-}
-
 static void redirect(struct nj_txn *t, const struct nj_site_rules *rules,
                      const struct nj_request_head *head, const struct nj_target *target)
 {
-    struct location l;
+    const struct nj_site_variables v = {nj_host_of_authority(head->authority), target->path,
+                                        target->query, rules->prefix};
+    struct nj_site_location l;
 
     if (head->path.n_bytes >= NJ_PATH_MAX)
         nj_respond_error_text(t, 414, (struct nj_field){0});
-    else if (!write_location(&l, rules, nj_host_of_authority(head->authority), target))
+    else if (!nj_site_write_location(&l, rules->redirect_to, &v))
         nj_respond_error_text(t, 400, (struct nj_field){0});
     else
         nj_respond_error_text(t, rules->redirect_status,

@@ -276,7 +276,7 @@ static void check(struct world *w, const struct nj_sites *s, uint64_t seed)
 }
 
 /* 40 configurations of 25,000 requests: a million pairs. */
-Test(http_site_table, a_million_requests)
+Test(site_site_table, a_million_requests)
 {
     struct world *w = malloc(sizeof *w);
     const char *only = getenv("NJ_SEED"), *why;
@@ -296,7 +296,7 @@ Test(http_site_table, a_million_requests)
 }
 
 /* Heads are cached by fields_id: rules with equal ones must add the same fields. */
-Test(http_site_table, identities_of_fields)
+Test(site_site_table, identities_of_fields)
 {
     static const struct nj_site_field x[] = {{NJ_FIELD_SET, NJ_STR_INIT("x"), NJ_STR_INIT("1")}};
     struct nj_str name = NJ_STR("a");
@@ -324,7 +324,7 @@ Test(http_site_table, identities_of_fields)
     nj_sites_free(s);
 }
 
-Test(http_site_table, limits)
+Test(site_site_table, limits)
 {
     static struct nj_site_field many[10], more[10];
     static char letters[10][2];
@@ -344,7 +344,7 @@ Test(http_site_table, limits)
 }
 
 /* Requests that use rules are counted by shard. */
-Test(http_site_table, held)
+Test(site_site_table, held)
 {
     struct nj_str name = NJ_STR("a");
     const struct nj_site_def site = {&name, 1, {.keys = NJ_SITE_REDIRECT}};
