@@ -9,6 +9,7 @@
 
 #include "base/units.h"
 #include "config/config_by_name.h"
+#include "config/site_sections.h"
 
 struct warn_ctx {
     const struct nj_policy_file *f;
@@ -350,6 +351,28 @@ static void warn_of_overruled(const struct warn_ctx *w)
     }
 }
 
+/* All hosts have the same files, so a rule of some hosts alone hides nothing. */
+static void warn_of_open_hosts(const struct warn_ctx *w)
+{
+    const struct nj_site_sections *s = w->f->sites;
+    const uint32_t hides = NJ_SITE_ALLOW | NJ_SITE_DENY | NJ_SITE_METHODS;
+    uint32_t line = 0;
+
+    for (uint32_t i = 0; i < s->n_sites; i++) {
+        if (s->sites[i].n_names == 0)
+            return;
+        if (line == 0 && (s->sites[i].rules.keys & hides))
+            line = s->site_lines[i];
+    }
+    for (uint32_t i = 0; i < s->n_paths && line == 0; i++)
+        if (s->paths[i].rules.keys & hides)
+            line = s->path_lines[i];
+    if (line > 0)
+        nj_diag_add(w->out, w->path, line,
+                    "warning: other hosts have the same files without the rules of this section: "
+                    "add a [site default]");
+}
+
 /* A trusted proxy has no limits as a client. */
 static void warn_of_proxies(const struct warn_ctx *w)
 {
@@ -381,5 +404,6 @@ void nj_policy_warn(const struct nj_policy_file *f, const char *path,
     warn_of_classes(&w);
     warn_of_no_match(&w);
     warn_of_lists(&w);
+    warn_of_open_hosts(&w);
     warn_of_overruled(&w);
 }

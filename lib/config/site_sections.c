@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Parses [site NAME] and [path NAME PATH]. Reference: docs/policy.md. */
+/* Parses [site NAME] and [path NAME PATH]. Reference: docs/sites.md. */
 #include "config/site_sections.h"
 
 #include <stdio.h>
@@ -115,6 +115,17 @@ static struct nj_str kept_word(struct nj__policy_reader *r, const char *word)
     return s;
 }
 
+/* The site that a section names first; n_sites: there is none. */
+static uint32_t find_site(const struct nj_site_sections *s, struct nj_str name)
+{
+    uint32_t i = 0;
+
+    while (i < s->n_sites && !(s->sites[i].n_names > 0 ? nj_str_eq(s->sites[i].names[0], name)
+                                                       : nj_str_eq(name, NJ_STR("default"))))
+        i++;
+    return i;
+}
+
 int nj__site_declare(struct nj__policy_reader *r, const struct nj_ini_section *ini,
                      const char *name)
 {
@@ -139,21 +150,15 @@ int nj__site_declare(struct nj__policy_reader *r, const struct nj_ini_section *i
                     ini->name);
         return -1;
     }
+    if (is_default && find_site(s, kept) < s->n_sites) {
+        nj_diag_add(r->faults, r->path, ini->line, "[%s]: duplicate; [site default] is on line %u",
+                    ini->name, s->site_lines[find_site(s, kept)]);
+        return -1;
+    }
     s->sites[i] = (struct nj_site_def){0};
     s->site_lines[i] = ini->line;
     s->n_sites++;
     return is_default || add_name(r, &s->sites[i], kept) ? (int)i : -1;
-}
-
-/* The site that a section names first; n_sites: there is none. */
-static uint32_t find_site(const struct nj_site_sections *s, struct nj_str name)
-{
-    uint32_t i = 0;
-
-    while (i < s->n_sites && !(s->sites[i].n_names > 0 ? nj_str_eq(s->sites[i].names[0], name)
-                                                       : nj_str_eq(name, NJ_STR("default"))))
-        i++;
-    return i;
 }
 
 static const char *site_name(void *sections, uint32_t i)
@@ -169,7 +174,7 @@ static bool is_path(struct nj_str p)
 {
     if (p.p[0] == '*') /* *.iso */
         return p.n_bytes > 2 && p.p[1] == '.' && !memchr(p.p, '/', p.n_bytes) &&
-               !memchr(p.p + 1, '*', p.n_bytes - 1);
+               !strpbrk(p.p + 1, "*%?\\");
     return p.n_bytes < NJ_PATH_PREFIX_MAX && nj_path_is_plain(p);
 }
 
@@ -191,7 +196,9 @@ int nj__site_declare_path(struct nj__policy_reader *r, const struct nj_ini_secti
         return -1;
     uint32_t of = find_site(s, name);
     if (of == s->n_sites) {
-        const char *near = nj__policy_closest_name(name.p, site_name, s);
+        const char *near = r->faults->n < NJ_DIAGS_MAX
+                               ? nj__policy_closest_name(name.p, site_name, s)
+                               : NULL; /* it is not shown */
         nj_diag_add(r->faults, r->path, ini->line, "[%s]: there is no [site %s]%s%s%s", ini->name,
                     name.p, near ? ": did you mean " : ": expected the first name of a site",
                     near ? near : "", near ? "?" : "");
@@ -236,15 +243,41 @@ static void parse_names(struct nj__policy_reader *r, struct nj_site_def *d,
     }
 }
 
+/* The bytes of an authority at the front: a host, which may be or have $host, and a port. 0: there
+ * is none, or what follows could continue it: a client could then choose another host by $rest. */
+static size_t authority_in(const char *text)
+{
+    size_t n = 0, n_port;
+
+    for (;;) {
+        size_t more = strspn(text + n, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                       "0123456789-._[]");
+        if (more == 0 && strncmp(text + n, "$host", 5) == 0)
+            more = 5;
+        if (more == 0)
+            break;
+        n += more;
+    }
+    if (n > 0 && text[n] == ':' && (n_port = strspn(text + n + 1, "0123456789")) > 0)
+        n += 1 + n_port;
+    bool ends = text[n] == '\0' || text[n] == '/' || text[n] == '?' || text[n] == '#' ||
+                strncmp(text + n, "$path", 5) == 0;
+    return ends ? n : 0;
+}
+
 /* Is it a URL or a path, with $host at most once, and $path or $rest at most once? */
 static bool is_template(const char *text)
 {
     static const char *const variables[] = {"$host", "$path", "$rest"};
     uint32_t seen = 0;
+    size_t n_scheme = strncmp(text, "https://", 8) == 0  ? 8
+                      : strncmp(text, "http://", 7) == 0 ? 7
+                                                         : 0;
 
-    if (strncmp(text, "https://", 8) != 0 && strncmp(text, "http://", 7) != 0 && text[0] != '/')
+    if (strlen(text) > NJ_SITE_TEMPLATE_MAX)
         return false;
-    if (strlen(text) > NJ_SITE_TEMPLATE_MAX || strncmp(text, "//", 2) == 0)
+    if (n_scheme > 0 ? authority_in(text + n_scheme) == 0
+                     : text[0] != '/' || text[1] == '/' || strncmp(text, "/$path", 6) == 0)
         return false;
     for (const char *p = text; *p; p++) {
         if (*p <= ' ' || *p >= 0x7f || strchr("\"<>\\^`{|}", *p))
@@ -298,10 +331,11 @@ static void parse_redirect(struct nj__policy_reader *r, struct nj_site_rules *to
 /* Fields that describe the message or its connection: only the server can know them. */
 static bool is_of_message(struct nj_str name)
 {
-    static const char *const names[] = {
-        "connection", "content-encoding", "content-length",    "content-range", "date",
-        "etag",       "keep-alive",       "last-modified",     "location",      "proxy-connection",
-        "te",         "trailer",          "transfer-encoding", "upgrade"};
+    static const char *const names[] = {"connection",    "content-encoding",  "content-length",
+                                        "content-range", "content-type",      "date",
+                                        "etag",          "keep-alive",        "last-modified",
+                                        "location",      "proxy-connection",  "te",
+                                        "trailer",       "transfer-encoding", "upgrade"};
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (nj_str_eq(name, str_of(names[i])))
@@ -334,9 +368,10 @@ static void parse_header(struct nj__policy_reader *r, struct nj_site_rules *to,
         return;
     }
     nj__policy_to_lower(f.name);
-    if (is_of_message(f.name)) {
+    if (is_of_message(f.name) || (f.change != NJ_FIELD_ADD && nj_str_eq(f.name, NJ_STR("vary")))) {
         nj_diag_add(r->faults, r->path, e->line,
-                    "%s = %.80s: only the server can set or remove this field", e->key, e->value);
+                    "%s = %.80s: only the server can set or remove this field%s", e->key, e->value,
+                    nj_str_eq(f.name, NJ_STR("vary")) ? "; it can be added" : "");
         return;
     }
     for (uint32_t i = 0; i < to->n_fields; i++) {
@@ -358,7 +393,16 @@ static void parse_header(struct nj__policy_reader *r, struct nj_site_rules *to,
     to->fields = fields;
 }
 
-/* GET includes HEAD (RFC 9110 9.3.2). */
+static bool has_lower_case(struct nj_str s)
+{
+    for (uint32_t i = 0; i < s.n_bytes; i++)
+        if (s.p[i] >= 'a' && s.p[i] <= 'z')
+            return true;
+    return false;
+}
+
+/* Methods are case-sensitive (RFC 9110 9.1), and none in use has lower case. GET includes HEAD
+ * (9.3.2). */
 static void parse_methods(struct nj__policy_reader *r, struct nj_site_rules *to,
                           const struct nj_ini_entry *e)
 {
@@ -373,7 +417,8 @@ static void parse_methods(struct nj__policy_reader *r, struct nj_site_rules *to,
         return;
     while (at) {
         if (!nj__policy_next_list_item(&at, &word) || word.n_bytes > 32 ||
-            strspn(word.p, token) < word.n_bytes || n + word.n_bytes + 16 > sizeof text) {
+            strspn(word.p, token) < word.n_bytes || has_lower_case(word) ||
+            n + word.n_bytes + 16 > sizeof text) {
             nj__policy_report_bad_value(r, e, METHODS_WANTS);
             return;
         }
@@ -427,11 +472,19 @@ static void parse_missing(struct nj__policy_reader *r, struct nj_site_rules *to,
         to->missing_to = str_of(v);
 }
 
-static void parse_lists(struct nj__policy_reader *r, uint32_t *to, const char *none,
+/* `none` stands for no list, and has to be the only value. */
+static void parse_lists(struct nj__policy_reader *r, struct nj_site_rules *rules,
+                        enum nj_site_key which, uint32_t *to, const char *none,
                         const struct nj_ini_entry *e)
 {
-    if (strcmp(e->value, none) != 0)
+    bool is_first = !(rules->keys & which), is_none = strcmp(e->value, none) == 0;
+
+    if (is_none ? !is_first : !is_first && *to == 0)
+        nj_diag_add(r->faults, r->path, e->line, "%s = %.80s: %s must be the only value", e->key,
+                    e->value, none);
+    else if (!is_none)
         *to |= nj__policy_parse_list_names(r, e);
+    rules->keys |= which;
 }
 
 static void parse_cors(struct nj__policy_reader *r, struct nj_site_rules *to,
@@ -467,7 +520,7 @@ static void parse_hsts(struct nj__policy_reader *r, struct nj_site_rules *to,
     bool ok = nj__policy_next_list_item(&at, &word) && word.n_bytes < sizeof time;
     if (ok)
         snprintf(time, sizeof time, "%.*s", (int)word.n_bytes, word.p);
-    ok = ok && nj_parse_seconds(time, &seconds) && seconds < 1e10;
+    ok = ok && nj_parse_seconds(time, &seconds) && (seconds == 0 || seconds >= 1) && seconds < 1e10;
     while (ok && at) {
         ok = nj__policy_next_list_item(&at, &word);
         bool is_sub = ok && nj_str_eq(word, NJ_STR("subdomains"));
@@ -527,11 +580,9 @@ bool nj__site_parse_key(struct nj__policy_reader *r, bool is_site, uint32_t inde
     } else if (strcmp(key, "methods") == 0) {
         parse_methods(r, to, e);
     } else if (strcmp(key, "allow") == 0) {
-        to->keys |= NJ_SITE_ALLOW;
-        parse_lists(r, &to->allow, "all", e);
+        parse_lists(r, to, NJ_SITE_ALLOW, &to->allow, "all", e);
     } else if (strcmp(key, "deny") == 0) {
-        to->keys |= NJ_SITE_DENY;
-        parse_lists(r, &to->deny, "none", e);
+        parse_lists(r, to, NJ_SITE_DENY, &to->deny, "none", e);
     } else if (strcmp(key, "cache_control") == 0) {
         parse_cache_control(r, to, e);
     } else if (strcmp(key, "cors") == 0) {

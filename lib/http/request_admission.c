@@ -245,6 +245,7 @@ bool nj_txn_begin(struct nj_txns *set, const struct nj_txn_origin *from,
     t->requester = r;
     r->n_open++;
     t->client_hash = v.client_hash;
+    t->client_addr = v.client;
     t->client_unknown = v.client_unknown;
     t->named_scheme = v.scheme;
     if (t->access)

@@ -88,7 +88,8 @@ struct nj_txn {
     void *conn;   /* the framing's connection */
     struct nj_addr remote;
     uint16_t rport;
-    uint64_t client_hash; /* nj_policy_verdict.client_hash */
+    uint64_t client_hash;       /* nj_policy_verdict.client_hash */
+    struct nj_addr client_addr; /* nj_policy_verdict.client */
     /* Who serves the request. nj_txn_end() calls on_end last, in place of nj_txn_release(): from
      * then on the transaction is the callee's, to release. NULL: nobody has to be told. */
     void (*on_end)(struct nj_txn *t);
@@ -99,7 +100,8 @@ struct nj_txn {
     struct nj_client *client; /* one reference; NULL: none */
     struct nj_requester *requester;
     struct nj_access_record *access; /* NULL: not logged */
-    /* Those of its site and path, until the response has begun; NULL: none (sites/site_fields.h) */
+    /* Those of its site and path, until the response has begun; NULL: none
+     * (http/site/site_fields.h) */
     const struct nj_site_rules *rules;
     nj_ns arrived_at,
         head_sent_at;    /* when the request arrived; when the response head was sent, 0: not yet */

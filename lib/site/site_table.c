@@ -470,18 +470,20 @@ static bool build(struct builder *b, uint32_t n_defs)
     return true;
 }
 
-/* An upper bound of the combinations: a site has 1 + suffixes for itself and for each prefix. */
+/* An upper bound of the combinations: a site has 1 + suffixes for itself and for each prefix, and
+ * one for each exact path and for each prefix without its last slash. */
 static uint64_t count_rules(const struct nj_path_def *const *sorted, uint32_t n, uint32_t n_sites)
 {
     uint64_t total = n_sites;
 
     for (uint32_t i = 0; i < n;) {
-        uint64_t n_paths = 0, n_suffixes = 0;
+        uint64_t n_exact = 0, n_prefixes = 0, n_suffixes = 0;
         for (uint32_t site = sorted[i]->site; i < n && sorted[i]->site == site; i++) {
             n_suffixes += is_suffix(sorted[i]);
-            n_paths += !is_suffix(sorted[i]);
+            n_prefixes += is_prefix(sorted[i]);
+            n_exact += !is_prefix(sorted[i]) && !is_suffix(sorted[i]);
         }
-        total += n_suffixes + n_paths * (2 + n_suffixes);
+        total += n_suffixes + n_exact + n_prefixes * (2 + n_suffixes);
     }
     return total;
 }

@@ -98,6 +98,9 @@ static const struct {
     {"[client]\nby = header X-Who\ntrusted_proxy = 10.0.0.0/8, 2001:db8::/32\n", ""},
     {"[list l]\nnetworks = 192.0.2.0/24\n",
      "1: [list l]: without effect: no class, site, allow or deny names it"},
+    {"[site a]\n[path a /x/]\nmethods = GET\n",
+     "2: other hosts have the same files without the rules of this section: add a [site default]"},
+    {"[site a]\n[path a /x/]\nmethods = GET\n[site default]\n", ""},
 };
 
 Test(config_policy_warn, one_line_each)

@@ -42,10 +42,7 @@ static bool is_denied(const struct nj_txn *t, const struct nj_site_rules *rules)
 
     if (!(rules->allow | rules->deny))
         return false;
-    struct nj_addr addr = t->client == nj_clients_overflow_client(t->set->clients)
-                              ? t->remote
-                              : nj_client_addr(t->client);
-    uint32_t lists = p->lists ? p->lists(p->lists_ctx, &addr) : 0;
+    uint32_t lists = p->lists ? p->lists(p->lists_ctx, &t->client_addr) : 0;
     return (rules->deny & lists) || (rules->allow && !(rules->allow & lists));
 }
 
