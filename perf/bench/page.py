@@ -3,9 +3,9 @@
 ./dev bench page [--check] [JSON ...]
 
 Writes docs/performance.md, and its charts into docs/performance, from the --json output of
-./dev bench serve, echo, peers and exchange, and from perf/baseline.json. Without arguments it reads
-all files of perf/results and the baseline. The committed page must be made of these; --check
-verifies that, as ./dev test does.
+./dev bench serve, echo, peers (also with --http1), attacks and exchange, and from
+perf/baseline.json. Without arguments it reads all files of perf/results and the baseline. The
+committed page must be made of these; --check verifies that, as ./dev test does.
 
 Shortfalls come first: each target that is missed or not measured, and each peer and shape for
 which nightjar is slower.
@@ -16,6 +16,7 @@ import os
 import sys
 
 from perf.bench import record
+from perf.bench.ewyk_targets import quartiles
 from perf.bench.record import REPO, Unreadable
 from perf.bench.svg import multiplot
 from perf.bench.targets import Results, behind, targets
@@ -23,8 +24,10 @@ from perf.bench.targets import Results, behind, targets
 PAGE, CHARTS, RESULTS = "docs/performance.md", "docs/performance", "perf/results"
 BASELINE = "perf/baseline.json"
 STAGES = ("rx", "tcp", "h2", "handler", "tx")
+HTTP1 = "peers --http1"  # the name of such a run on the page
 BENCHES = {"serve": "sudo ./dev bench serve", "echo": "sudo ./dev bench echo",
-           "peers": "sudo ./dev bench peers", "exchange": "./dev bench exchange --threads 2"}
+           "peers": "sudo ./dev bench peers", HTTP1: "sudo ./dev bench peers --http1",
+           "attacks": "sudo ./dev bench attacks", "exchange": "./dev bench exchange --threads 2"}
 LIMITED = ("client_limit", "client_limited", "generator_limit")  # flags of rows
 
 
@@ -37,6 +40,8 @@ def read(paths):
             baseline = run
             continue
         run = record.checked(path, run)
+        if run["bench"] == "peers" and "--http1" in run["command"]:
+            run = run | {"bench": HTTP1}
         if run["bench"] not in BENCHES:
             raise Unreadable(f"{path}: of ./dev bench {run['bench']}, which is not part of the "
                              f"page; there are {', '.join(BENCHES)}")
@@ -176,10 +181,65 @@ def echo_section(run):
             + table)
 
 
+def http1_ratios(run):
+    """Of nightjar over memif, in each round: one server has both in turn."""
+    values = {(row["shape"], row["link"]): row["values"]["ns"]["runs"]
+              for row in run["rows"] if row["peer"] == "nightjar"}
+    pairs = [(shape, ours, values.get((shape, "memif+http1")))
+             for (shape, link), ours in values.items() if link == "memif"]
+    found = [(shape, *quartiles([b / a for a, b in zip(h2, h1)])) for shape, h2, h1 in pairs
+             if h1 and len(h1) == len(h2)]
+    return "" if not found else (
+        "\n### HTTP/1.1 and HTTP/2\n\nnightjar's CPU per request over HTTP/1.1, divided by that "
+        "over HTTP/2 in the same round, over memif.\n\n" + rows_of(
+            ("shape", "median", "lower quartile", "upper"),
+            [(shape, f"{middle:.3f}", f"{low:.3f}", f"{high:.3f}")
+             for shape, low, middle, high in found]))
+
+
+def http1_section(run):
+    return peers_tables(
+        run, "The same files on the same CPU over HTTP/1.1. h2load (`--h1`) loads the peers and "
+        "nightjar over veth; nightjar-load loads nightjar over memif, with HTTP/1.1 and HTTP/2 "
+        "in turn.\n") + http1_ratios(run)
+
+
+def attacks_section(run):
+    rows = run["rows"]
+    measured = lambda row, name: value_of(row, name, 1e3)  # noqa: E731
+    return (
+        "Latency of innocent clients of HTTP/2 beside attacks over HTTP/1.1 that keep the only "
+        "lcore busy half of the time, in pairs of intervals with the attack and without. The row "
+        "`requests` has ordinary requests of HTTP/2 in the place of the attack. "
+        "[limits.md](limits.md#attacks-over-http11) describes what bounds each attack.\n\n"
+        + rows_of(
+            ("attack", "connections", "lcore busy", "p50 without, us", "with", "p99 without, us",
+             "with", "p99.9 without, us", "with", "p99 with / without", "least to most"),
+            [(row["shape"], value_of(row, "connections"), value_of(row, "busy", 0.01) + " %",
+              *(measured(row, name + end) for name in ("p50", "p99", "p99.9")
+                for end in ("_alone", "")),
+              f"{row['values']['ratio_p99']['median']:.2f}", spread_of(row, "ratio_p99"))
+             for row in rows])
+        + "\nWhat the server counted in a round, and what it did with the attackers' "
+        "connections:\n\n" + rows_of(
+            ("attack", "opened", "closed by the server", "reset", "refused", "memory, MiB",
+             "<counters"),
+            [(row["shape"], *(value_of(row, name) for name in ("opened", "by_fin", "by_rst",
+                                                               "refused")),
+              value_of(row, "bytes", 2**20),
+              ", ".join(f"`{name}` {short(n)}" for name, n in row["counted"].items()
+                        if not name.startswith("answered_")))
+             for row in rows]))
+
+
 def peers_section(run):
-    text = ("The same files on the same CPU. h2load loads the peers and nightjar over veth; "
-            "nightjar-load loads nightjar over memif. `req/s of a core` is per second of the "
-            "server's CPU time.\n\n![requests per core-second](performance/peers.svg)\n")
+    return peers_tables(
+        run, "The same files on the same CPU. h2load loads the peers and nightjar over veth; "
+        "nightjar-load loads nightjar over memif. `req/s of a core` is per second of the "
+        "server's CPU time.\n\n![requests per core-second](performance/peers.svg)\n")
+
+
+def peers_tables(run, text):
     for shape in dict.fromkeys(row["shape"] for row in run["rows"]):
         rows = [row for row in run["rows"] if row["shape"] == shape]
         rows.sort(key=lambda row: -row["values"]["full"]["median"])
@@ -230,6 +290,8 @@ def page(runs, baseline):
     sections = {"serve": ("CPU cost per request and stage", serve_section),
                 "peers": ("Comparison with other servers", peers_section),
                 "echo": ("Comparison with testpmd", echo_section),
+                HTTP1: ("Comparison over HTTP/1.1", http1_section),
+                "attacks": ("Attacks over HTTP/1.1", attacks_section),
                 "exchange": ("One lcore and two", exchange_section)}
     number = 4
     for bench, (title, section) in sections.items():

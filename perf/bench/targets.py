@@ -10,6 +10,7 @@ import collections
 Target = collections.namedtuple("Target", "what wanted reached met")
 SMALL = ("1x1", "1x100", "16x32", "1000x1")
 DOWNLOADS = ("200KiB", "10MiB")
+ATTACKS, ATTACK_RATIO = ("slowloris", "slow-post", "idle", "flood"), 1.2
 
 
 class Results:
@@ -119,6 +120,16 @@ def half_load(r):
     return beside(target, floor, lambda x: f"the floor of this machine: {x:.1f} x")
 
 
+def beside_attack(r, attack):
+    """Also shows by how much p99 grew."""
+    what = f"{attack} over HTTP/1.1 at half load: p99 of other clients against p99 without"
+    value = r.median("ratio_p99", "attacks", attack)
+    target = at_most(what, ATTACK_RATIO, value, twofold, " x")
+    alone, under = (r.median(name, "attacks", attack) for name in ("p99_alone", "p99"))
+    return beside(target, under - alone if under is not None else None,
+                  lambda ns: f"{ns / 1e3:+.1f} us")
+
+
 def targets(r):
     found = [
         at_least("1000x1 over memif against h2o over veth, requests per core-second", 12,
@@ -146,6 +157,7 @@ def targets(r):
         half_load(r),
         two_lcores(r),
     ]
+    found += [beside_attack(r, attack) for attack in ATTACKS]
     return found
 
 

@@ -79,6 +79,29 @@ class Page(unittest.TestCase):
         self.assertIn("1000x1 over memif against h2o over veth, requests per core-second: 10.00 x",
                       self.first_section(even))
 
+    def test_attacks(self):
+        row = {"p50": 9e3, "p99": 3e4, "p99.9": 9e4, "p50_alone": 8e3, "p99_alone": 2e4,
+               "p99.9_alone": 8e4, "ratio_p99": 1.5, "busy": 0.5, "connections": 1e4,
+               "opened": 2e4, "by_fin": 1e4, "by_rst": 0, "refused": 0, "bytes": 2**21}
+        attacks = run("attacks", [("flood", "nightjar", "memif", row,
+                                   {"counted": {"status_4xx": 5e5, "answered_404": 100}})])
+        text = page.page([attacks], None)
+        self.assertIn("flood over HTTP/1.1 at half load: p99 of other clients against p99 without: "
+                      "1.50 x (+10.0 us), wanted <= 1.20 x", self.first_section(attacks))
+        self.assertIn("| flood | 10,000 | 50 % | 8 | 9 | 20 | 30 | 80 | 90 | 1.50 | 1.5 to 1.5 |",
+                      text)
+        self.assertIn("| flood | 20,000 | 10,000 | 0 | 0 | 2 | `status_4xx` 500,000 |", text)
+
+    def test_peers_over_http1_have_a_section_of_their_own(self):
+        of = lambda ns: {"full": 1e9 / ns, "ns": ns, "rate": 1e9 / ns}  # noqa: E731
+        both = run(page.HTTP1, [("16x32", "nightjar", "memif", of(1000)),
+                                ("16x32", "nightjar", "memif+http1", of(900)),
+                                ("16x32", "h2o", "veth+http1", of(2000))])
+        text = page.page([serve(), peers(7e4, 6e4), both], None)
+        self.assertIn("## 6. Comparison over HTTP/1.1\n", text)
+        self.assertIn("| 16x32 | 0.900 | 0.900 | 0.900 |", text)
+        self.assertIn("| h2o | veth+http1 | 500,000 |", text)
+
     def test_failures_are_shown(self):
         failed = [{"shape": "100k", "link": "memif", "why": "the server ends\nthem again"}]
         self.assertIn("serve, 100k memif: the server ends them again",
@@ -114,6 +137,11 @@ class Reading(unittest.TestCase):
         self.assertIn("of ./dev bench memory, which is not part",
                       self.complaint(run("memory", [])))
         self.assertIn("1.json: a second run of serve", self.complaint(serve(), serve()))
+
+    def test_runs_of_peers_over_both_versions(self):
+        http1 = peers(7e4, 6e4) | {"command": ["./dev", "bench", "peers", "--http1"]}
+        runs, _ = self.read(http1, peers(7e4, 6e4))
+        self.assertEqual(["peers", page.HTTP1], [r["bench"] for r in runs])
 
     def test_a_written_run_is_read(self):
         runs, baseline = self.read(serve(), {"tools": {"cc": "1"}, "shapes": {}})
