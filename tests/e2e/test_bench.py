@@ -13,7 +13,7 @@ import tempfile
 import unittest
 from unittest import mock
 
-from perf.bench import apart, serve
+from perf.bench import apart, attacks, serve
 from perf.bench.echo import TESTPMD, Echo
 from perf.bench.hugepages import Memory
 from perf.bench.pair import FILES, Pair
@@ -52,6 +52,19 @@ class Instruments(unittest.TestCase):
 
     def test_over_virtio_segments_are_not_cut(self):
         self.assertLess(self.measure("virtio", "200KiB")["tx_packets"], SEGMENTS / 2)
+
+    def test_what_becomes_of_attackers(self):
+        counters = {"slowloris": "h1_head_timeout", "slow-post": "body_slow",
+                    "idle": "conn_timeout", "flood": "status_4xx", "requests": "status_2xx"}
+        self.assertEqual(set(counters), set(attacks.ATTACKS))
+        with attacks.Site(self.memory, 0.3) as site:
+            for name, counter in counters.items():
+                with self.subTest(name):
+                    attack = attacks.ATTACKS[name]._replace(connections=40)
+                    values, counted = site.turn(attack, 1000 if attack.rate else 0, 0.8)
+                    self.assertGreater(counted[counter], 20)
+                    self.assertEqual(0, counted["status_5xx"])
+                    self.assertGreater(values["ratio_p99"], 0)
 
     @unittest.skipUnless(shutil.which(TESTPMD), f"no {TESTPMD}: it is in Debian's dpdk-dev")
     def test_the_echo(self):

@@ -171,6 +171,8 @@ def cases(written, folder):
     return [
         Case("ahead plain", ["ahead.table"], ahead__clock=returns([[1]]), ahead__figures=ANY,
              ahead__simulate=ANY, ahead__columns=ANY),
+        Case("attacks", ["attacks.table", "attacks.verdicts"], attacks__Memory=ANY,
+             attacks__Site=ANY, attacks__measure=returns(({}, {}, ANY))),
         Case("cache --seeds 1 zipf-1.0", ["cache.table", "cache.targets"], cache__of_seed=ANY),
         Case("differential", ["differential.report"], differential__measure=ANY,
              differential__backlog_drops=returns(0), differential__instrument=ANY,

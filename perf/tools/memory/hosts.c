@@ -12,7 +12,6 @@
 #include "wire/emit.h"
 
 #define ARP_EVERY   (200 * NJ_MS) /* between two requests */
-#define BURSTS_MAX  4u            /* received bursts per step; output waits for them */
 #define PREFIX_BITS 24
 
 static struct nj_addr addr(uint32_t ip)
@@ -102,18 +101,19 @@ static void process_frame(struct hosts *h, struct rte_mbuf *m, nj_ns now)
     rte_pktmbuf_free(m);
 }
 
-uint32_t hosts_in(struct hosts *h, nj_ns now)
+uint32_t hosts_in(struct hosts *h, uint32_t n_frames, nj_ns now)
 {
     static const struct rte_ether_addr all = {{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
     struct rte_mbuf *m[NJ_BURST_MAX];
-    uint32_t total = 0, n = NJ_BURST_MAX;
+    uint32_t total = 0, n, n_wanted;
 
-    for (uint32_t i = 0; i < BURSTS_MAX && n == NJ_BURST_MAX; i++) {
-        n = rte_eth_rx_burst(h->port.id, 0, m, NJ_BURST_MAX);
+    do {
+        n_wanted = nj_min_u32(NJ_BURST_MAX, n_frames - total);
+        n = rte_eth_rx_burst(h->port.id, 0, m, (uint16_t)n_wanted);
         for (uint32_t k = 0; k < n; k++)
             process_frame(h, m[k], now);
         total += n;
-    }
+    } while (n == n_wanted && total < n_frames);
     if (!h->server_known && now - h->arp_sent_at >= ARP_EVERY) {
         h->arp_sent_at = now;
         send_arp(h, true, &all, h->server);

@@ -33,9 +33,9 @@ bool hosts_open(struct hosts *h, uint32_t gateway, uint32_t server, uint32_t con
                 char *why, size_t why_bytes);
 void hosts_close(struct hosts *h);
 
-/* Receives frames, resolves the server's MAC address and runs timers. Returns the number of
- * frames. */
-uint32_t hosts_in(struct hosts *h, nj_ns now);
+/* Receives at most `n_frames` frames, which is not 0, resolves the server's MAC address and runs
+ * timers. Returns the number of frames. */
+uint32_t hosts_in(struct hosts *h, uint32_t n_frames, nj_ns now);
 /* Sends due segments. Returns the number of frames. */
 uint32_t hosts_out(struct hosts *h, nj_ns now);
 

@@ -41,6 +41,7 @@
 #define STALL_TIMEOUT  (30 * NJ_SEC) /* without progress of a command */
 #define RESPONSE_MAX   65536u
 #define POLL_EVERY     (5 * NJ_MS) /* between two reads of standard input */
+#define FRAMES_MAX     128u        /* received per step; output waits for them */
 #define YIELD_AFTER    64u         /* steps without work */
 #define SLEEP_AFTER    2048u
 #define SLEEP_NS       50000
@@ -343,7 +344,7 @@ static void run(struct bench *b)
 
     for (;;) {
         nj_ns now = nj_tsc_clock_now(&b->clock);
-        uint32_t work = hosts_in(&b->hosts, now) + process_events(b, now);
+        uint32_t work = hosts_in(&b->hosts, FRAMES_MAX, now) + process_events(b, now);
         if (b->command == OPEN)
             do_open(b, now);
         else if (b->command == GET)
