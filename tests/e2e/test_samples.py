@@ -37,13 +37,14 @@ class SampleCase(Http1Case):
         self.assertEqual(0, done.returncode, done.stderr)
         return done.stdout
 
-    def status(self, path, **more):
-        return int(self.through("-o", "/dev/null", "-w", "%{http_code}", f"http://{ADDR}{path}",
-                                **more))
+    def status(self, path):
+        """Of a response, or 0 if there is none."""
+        return int(self.world.client("curl", "-s", "--noproxy", "*", "-o", "/dev/null", "-w",
+                                     "%{http_code}", f"http://{ADDR}{path}").stdout)
 
     def check_files(self):
         for name in self.sums:
-            self.through("-o", self.path("got"), f"http://{ADDR}/{name}")
+            self.through("-f", "-o", self.path("got"), f"http://{ADDR}/{name}")
             self.same(name, self.path("got"))
 
     def check_reuse(self, protocol):
@@ -71,7 +72,7 @@ class SampleCase(Http1Case):
         self.assertLessEqual(sources, clients)
         self.assertNotIn(forged, clients)
 
-    def check_health(self):
+    def check_health(self, down=503):
         """The proxy's checks succeed; when they fail, no request is forwarded."""
         page = os.path.join(self.root, "index.html")
         until("two checks", lambda: sum(
@@ -80,7 +81,7 @@ class SampleCase(Http1Case):
             for record in self.all_records()) >= 2)
         os.rename(page, page + ".away")
         try:
-            until("the proxy has noticed", lambda: self.status("/small") == 503)
+            until("the proxy has noticed", lambda: self.status("/small") == down)
         finally:
             os.rename(page + ".away", page)
         until("it has noticed that, too", lambda: self.status("/small") == 200)
@@ -118,3 +119,30 @@ class Nginx(SampleCase):
     def test_tls(self):
         self.check(over_tls("nginx.conf", self.ca))
         self.assertGreater(self.counted("tls_handshakes"), 0)
+
+
+class HAProxyOfConnections(SampleCase):
+    """It forwards TCP, with a PROXY header."""
+    options = ("--proxy-protocol", "80", "--proxy-protocol", "443")
+
+    def test_http(self):
+        self.proxy("haproxy-tcp.cfg")
+        self.check_files()
+        self.check_reuse("HTTP/1.1")
+        self.check_client()
+        self.assertEqual({"127.0.0.8", "127.0.0.9"}, {
+            record["remote"] for record in self.all_records() if record["path"] == "/small"} -
+            {"127.0.0.1"})
+        self.check_health(down=0)
+
+    def test_https(self):
+        self.proxy("haproxy-tcp.cfg")
+        for version, protocol in (("--http2", "HTTP/2.0"), ("--http1.1", "HTTP/1.1")):
+            for name in self.sums:
+                self.through(version, "-f", "--cacert", self.ca, "--resolve", f"{NAME}:443:{ADDR}",
+                             "-o", self.path("got"), f"https://{NAME}/{name}", source="127.0.0.9")
+                self.same(name, self.path("got"))
+                self.wait_for_log()
+                self.assertIn(("127.0.0.9", protocol, f"/{name}"), [
+                    (record["remote"], record["protocol"], record["path"])
+                    for record in self.all_records()])

@@ -156,8 +156,11 @@ class Front:
 
 # What a sample is started with, and what is replaced in it: its times, and files of the host.
 # Its addresses are replaced, too: those of nightjar and of the proxy.
+CHECKS = {"inter 2s": "inter 2s fastinter 100ms",  # `inter` also is the time for a connection
+          "timeout connect 5s": "timeout connect 5s\n    timeout check 60s"}
 SAMPLES = {
-    "haproxy.cfg": (("haproxy", "-db", "-f"), {"inter 2s": "inter 100ms"}),
+    "haproxy.cfg": (("haproxy", "-db", "-f"), CHECKS),
+    "haproxy-tcp.cfg": (("haproxy", "-db", "-f"), CHECKS),
     "nginx.conf": (("nginx", "-e", "stderr", "-g", "daemon off;", "-c"),
                    {"/run/nginx.pid": "@folder@/nginx.pid",
                     "/var/log/nginx/": "@folder@/nginx-"}),
@@ -191,12 +194,10 @@ def sample(name, also=()):
     must be in the file."""
     with open(os.path.join(REPO, "examples", "proxies", name), encoding="utf-8") as f:
         text = f.read()
-    address = {"192.0.2.20": CLIENT_ADDR} if name == "nightjar.conf" else \
-        {"192.0.2.10": SERVER_ADDR}
-    for old, new in (SAMPLES[name][1] | dict(also) | address).items():
+    for old, new in (SAMPLES[name][1] | dict(also)).items():
         assert old in text, f"{name} has no {old}"
         text = text.replace(old, new)
-    return text
+    return text.replace("192.0.2.10", SERVER_ADDR).replace("192.0.2.20", CLIENT_ADDR)
 
 
 class Sample:
