@@ -18,15 +18,16 @@ struct entry {
 
 static uint32_t entries_of_server(struct entry out[NJ_OPTIONS_MAX])
 {
-    for (uint32_t i = 0; i < nj_n_options; i++) {
-        const struct nj_option *o = &nj_options[i];
-        out[i] = (struct entry){.name = o->name,
-                                .value = help_value(o),
-                                .help = o->help,
-                                .words = o->kind == NJ_OPTION_WORD ? o->expected : NULL,
-                                .may_repeat = o->kind == NJ_OPTION_LIST};
-    }
-    return nj_n_options;
+    uint32_t n = 0;
+
+    for (const struct nj_option *o = nj_options; o < nj_options + nj_n_options; o++)
+        if (nj_option_is_named(o))
+            out[n++] = (struct entry){.name = o->name,
+                                      .value = help_value(o),
+                                      .help = o->help,
+                                      .words = o->kind == NJ_OPTION_WORD ? o->expected : NULL,
+                                      .may_repeat = nj_option_may_repeat(o)};
+    return n;
 }
 
 static uint32_t entries_of_load(struct entry out[NJ_OPTIONS_MAX])
@@ -142,7 +143,7 @@ void write_bash(void)
     put_bash_function("_nightjar",
                       "    if [[ $COMP_CWORD -gt 1 && ${COMP_WORDS[1]} == doctor ]]; then\n"
                       "        _nightjar_doctor\n        return\n    fi\n",
-                      "doctor --", e, entries_of_server(e));
+                      "doctor convert --", e, entries_of_server(e));
     printf("complete -F _nightjar nightjar\n");
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* --help: the table of options, a group at a time, with texts wrapped to the width of the page. */
+/* --help: a page, or the table of options, a group at a time, with texts wrapped to the width of
+ * the page. */
 #include "help.h"
 
 #include <string.h>
@@ -9,7 +10,7 @@
 const struct help_exit_status help_exit_statuses[] = {
     {"0", "after a signal or when the requested output is complete"},
     {"1", "if the server could not start or did not stop cleanly"},
-    {"2", "if an option or the policy file is invalid"},
+    {"2", "if an option or the file of the configuration is invalid"},
     {NULL, NULL},
 };
 
@@ -18,6 +19,11 @@ const char *help_value(const struct nj_option *o)
     if (!nj_option_takes_value(o))
         return "";
     return o->value ? o->value : o->expected;
+}
+
+const char *help_key_value(const struct nj_option *o)
+{
+    return o->kind == NJ_OPTION_SWITCH ? "yes|no" : help_value(o);
 }
 
 void help_describe(const struct nj_option *o, char text[HELP_TEXT_BYTES])
@@ -35,44 +41,106 @@ void help_describe(const struct nj_option *o, char text[HELP_TEXT_BYTES])
 static void print_option(FILE *out, const struct nj_option *o)
 {
     const char *value = help_value(o);
-    char text[HELP_TEXT_BYTES];
+    char text[HELP_TEXT_BYTES], key[NJ_OPTION_KEY_BYTES];
+    int at = nj_option_is_named(o)
+                 ? fprintf(out, "  --%s%s%s", o->name, *value ? " " : "", value)
+                 : fprintf(out, "  [%s] %s = %s", o->section, nj_option_key(o, key), value);
 
-    int at = fprintf(out, "  --%s%s%s", o->name, *value ? " " : "", value);
     if (at + 1 > WRAP_INDENT) {
         fputc('\n', out);
         at = 0;
     }
     help_describe(o, text);
+    if (o->section && nj_option_is_named(o)) {
+        size_t n = strlen(text);
+        snprintf(text + n, sizeof text - n, "; key: [%s] %s", o->section, nj_option_key(o, key));
+    }
     wrap_text(out, text, at, WRAP_INDENT);
 }
 
-void help_print(FILE *out, const struct nj_app *app)
+/* What is behind each name of a group. */
+static const char *const topics[][2] = {
+    {"eal", "cores, devices and memory, by DPDK's EAL and presets"},
+    {"network", "addresses, routes, ports of TCP, rings"},
+    {"tls", "certificates and keys"},
+    {"files", "what is served"},
+    {"storage", "the cache, and how files are read"},
+    {"limits", "maxima and time-outs"},
+    {"log", "the access log"},
+    {"user", "the user that serves"},
+    {"process", "shutdown, upgrade, threads"},
+    {"policy", "rates and limits of classes and clients"},
+    {"program", "--config, --check and others that print and exit"},
+    {"all", "all options, and the exit status"},
+    {NULL, NULL},
+};
+
+static void print_topics(FILE *out)
+{
+    for (size_t i = 0; topics[i][0]; i++)
+        fprintf(out, "  %-9s %s\n", topics[i][0], topics[i][1]);
+}
+
+int help_print(FILE *out, const struct nj_app *app)
+{
+    fprintf(out, "%s%s\n%s --help TOPIC describes options and keys of the file:\n", app->intro,
+            app->outro, app->name);
+    print_topics(out);
+    return 0;
+}
+
+static void print_exit_status(void)
 {
     char text[HELP_TEXT_BYTES] = "Exit status:";
 
-    fputs(app->intro, out);
-    for (uint32_t i = 0; i < nj_n_options; i++) {
-        const struct nj_option *o = &nj_options[i];
-        if (o->group)
-            fprintf(out, "%s%s\n", i ? "\n" : "", o->group);
-        print_option(out, o);
-    }
-    fputs("\n"
-          "Limit the server to 100 Mbit/s, each client to 20 Mbit/s, each response to 200 KiB/s "
-          "after\n"
-          "its first 64 KiB, and apply a policy file:\n"
-          "  nightjar ... -- ... --rate 100Mbit/s --rate-per-client 20Mbit/s \\\n"
-          "           --rate-per-request 200KiB/s --rate-after 64KiB \\\n"
-          "           --config /etc/nightjar/nightjar.conf\n"
-          "Check the policy file, without root and without a server:\n"
-          "  nightjar --check --config /etc/nightjar/nightjar.conf\n"
-          "\n",
-          out);
     for (const struct help_exit_status *s = help_exit_statuses; s->status; s++) {
         size_t n = strlen(text);
         snprintf(text + n, sizeof text - n, " %s %s%s", s->status, s->meaning,
                  s[1].status ? ";" : ".");
     }
-    wrap_text(out, text, 0, 0);
-    fprintf(out, "\n%s", app->outro);
+    fputc('\n', stdout);
+    wrap_text(stdout, text, 0, 0);
+}
+
+/* The topic with the most letters in common at its begin, and one at least. */
+static const char *near_topic(const char *topic)
+{
+    const char *near = NULL;
+    size_t best = 0;
+
+    for (size_t i = 0; topics[i][0]; i++) {
+        size_t n = 0;
+        while (topic[n] && topic[n] == topics[i][0][n])
+            n++;
+        if (n > best) {
+            best = n;
+            near = topics[i][0];
+        }
+    }
+    return near;
+}
+
+int help_print_topic(const struct nj_app *app, const char *topic)
+{
+    bool all = strcmp(topic, "all") == 0, is_in = false, any = false;
+
+    for (const struct nj_option *o = nj_options; o < nj_options + nj_n_options; o++) {
+        if (o->group)
+            is_in = all || strcmp(o->group, topic) == 0;
+        if (!is_in || (all && !nj_option_is_named(o)))
+            continue;
+        if (o->group)
+            printf("%s%s\n", any ? "\n" : "", o->group);
+        print_option(stdout, o);
+        any = true;
+    }
+    if (all)
+        print_exit_status();
+    if (any)
+        return 0;
+    const char *near = near_topic(topic);
+    fprintf(stderr, "nightjar: --help %s: there is no such topic%s%s%s\nTopics of %s:\n", topic,
+            near ? ": did you mean " : "", near ? near : "", near ? "?" : "", app->name);
+    print_topics(stderr);
+    return 2;
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Parses the command line (getopt_long(3)) into a configuration, and runs the server. Options
- * before the -- go to DPDK's EAL; --help, --check and the --print- options print and exit.
- * Names, types and help texts are in lib/config/option_table.c. */
+/* Parses the command line into a configuration, and runs the server. Arguments before the -- go to
+ * DPDK's EAL; --help, --check and the --print- options print and exit. With --config, the -- may be
+ * missing. Names, types and help texts are in lib/config/option_table.c. */
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +16,6 @@
 #include "config/option_table.h"
 #include "help.h"
 #include "options.h"
-
-#define FIRST_OPTION_ID 256 /* what getopt_long() returns for the first option of the table */
 
 static const struct nj_app *app;
 static bool print_placement, check; /* modes that replace running a server */
@@ -51,34 +48,28 @@ void nj_app_unblock_signals(void)
 
 /* --- options ---------------------------------------------------------------------------------- */
 
-/* Options of the table in the form of getopt_long(), which accepts unique prefixes of a name.
- * Each has a number of its own: options with equal numbers are not ambiguous to getopt_long(). */
-static void fill_getopt_options(struct option options[NJ_OPTIONS_MAX + 1])
-{
-    size_t n = 0;
-
-    for (uint32_t i = 0; i < nj_n_options; i++) {
-        const struct nj_option *o = &nj_options[i];
-        int argument = nj_option_takes_value(o) ? required_argument : no_argument;
-        if (o->kind != NJ_OPTION_EAL)
-            options[n++] = (struct option){o->name, argument, NULL, FIRST_OPTION_ID + (int)i};
-    }
-    options[n] = (struct option){0};
-}
-
-static void set_run_mode(const char *name)
+/* `topic`: what follows --help, or NULL. */
+static void set_run_mode(const char *name, const char *topic)
 {
     if (strcmp(name, "print-placement") == 0) {
         print_placement = true;
     } else if (strcmp(name, "check") == 0) {
         check = true;
     } else if (strcmp(name, "help") == 0) {
-        help_print(stdout, app);
-        exit(0);
+        exit(topic ? help_print_topic(app, topic) : help_print(stdout, app));
     } else if (strcmp(name, "version") == 0) {
         printf("%s %s\n", app->name, nj_version());
         exit(0);
     }
+}
+
+/* `n`: of the name, without its value. */
+static const struct nj_option *find_option(const char *name, size_t n)
+{
+    for (const struct nj_option *o = nj_options; o < nj_options + nj_n_options; o++)
+        if (nj_option_is_named(o) && strlen(o->name) == n && memcmp(o->name, name, n) == 0)
+            return o;
+    return NULL;
 }
 
 /* Returns how many options begin with these letters; `all` gets their names. */
@@ -87,7 +78,7 @@ static size_t options_with_prefix(const char *text, size_t n, char *all, size_t 
     size_t n_found = 0, at = 0;
 
     for (const struct nj_option *o = nj_options; o < nj_options + nj_n_options; o++) {
-        if (o->kind == NJ_OPTION_EAL || strncmp(o->name, text, n) != 0)
+        if (o->kind <= NJ_OPTION_EAL || !nj_option_is_named(o) || strncmp(o->name, text, n) != 0)
             continue;
         int put = snprintf(all + at, n_all - at, "%s--%s", n_found++ ? ", " : "", o->name);
         at += put > 0 && (size_t)put < n_all - at ? (size_t)put : 0;
@@ -95,78 +86,102 @@ static size_t options_with_prefix(const char *text, size_t n, char *all, size_t 
     return n_found;
 }
 
-/* Explains an argument that getopt_long() rejected. */
-static void report_bad_option(const char *word, int opt)
+/* `n`: of the name. */
+static void report_unknown_option(const char *word, size_t n)
 {
     const char *modes[NJ_OPTIONS_MAX + 1] = {NULL};
     char name[64], all[256] = "";
-    size_t n = strncmp(word, "--", 2) == 0 ? strcspn(word + 2, "=") : 0, n_modes = 0;
-    bool is_eal = false;
+    size_t n_modes = 0;
 
     snprintf(name, sizeof name, "%.*s", (int)n, word + 2);
-    for (const struct nj_option *o = nj_options; o < nj_options + nj_n_options; o++) {
+    for (const struct nj_option *o = nj_options; o < nj_options + nj_n_options; o++)
         if (o->kind == NJ_OPTION_MODE)
             modes[n_modes++] = o->name;
-        is_eal |= o->kind == NJ_OPTION_EAL && strcmp(name, o->name) == 0;
-    }
-    const char *near = nj_server_config_near(name, modes);
-    if (is_eal)
-        fprintf(stderr, "nightjar: --%s: must come before the --, among the EAL arguments\n", name);
-    else if (n == 0)
+    size_t n_found = n > 0 ? options_with_prefix(name, strlen(name), all, sizeof all) : 0;
+    const char *near = n_found == 0 ? nj_server_config_near(name, modes) : NULL;
+    if (near)
+        snprintf(all, sizeof all, "--%s", near);
+    if (n == 0)
         fprintf(stderr,
                 "nightjar: %s: there is no such option; options begin with --; see --help\n", word);
-    else if (opt == ':')
-        fprintf(stderr, "nightjar: --%s: expected a value\n", name);
-    else if (optopt != 0)
-        fprintf(stderr, "nightjar: --%s: expected no value\n", name);
-    else if (options_with_prefix(name, n, all, sizeof all) > 1)
-        fprintf(stderr, "nightjar: --%s: ambiguous: %s\n", name, all);
-    else if (near)
-        fprintf(stderr, "nightjar: --%s: there is no such option: did you mean --%s?\n", name,
-                near);
+    else if (n_found > 1)
+        fprintf(stderr, "nightjar: --%s: there is no such option: did you mean one of %s?\n", name,
+                all);
+    else if (all[0])
+        fprintf(stderr, "nightjar: --%s: there is no such option: did you mean %s?\n", name, all);
     else
         fprintf(stderr, "nightjar: --%s: there is no such option; see --help\n", name);
 }
 
-static int parse_options(int argc, char **argv, struct nj_server_config *c)
+/* Parses the option at argv[*i] and its value. Advances *i to its last word. */
+static int parse_option(int argc, char **argv, int *i, struct nj_server_config *c,
+                        struct nj_given *given)
 {
-    struct option options[NJ_OPTIONS_MAX + 1];
+    const char *word = argv[*i], *value = NULL;
+    size_t n = strncmp(word, "--", 2) == 0 ? strcspn(word + 2, "=") : 0;
+    const struct nj_option *o = find_option(word + 2, n);
+    bool has_value = n > 0 && word[2 + n] == '=';
     char why[256];
-    int opt;
 
-    fill_getopt_options(options);
-    opterr = 0; /* its messages suggest no similar names */
-    optind = 1;
-    while ((opt = getopt_long(argc, argv, ":", options, NULL)) != -1) {
-        if (opt == '?' || opt == ':') {
-            report_bad_option(argv[optind - 1], opt);
-            return -1;
-        }
-        const struct nj_option *o = &nj_options[opt - FIRST_OPTION_ID];
-        if (o->kind == NJ_OPTION_MODE) {
-            set_run_mode(o->name);
-        } else if (nj_server_config_set(c, o->name, optarg, why, sizeof why) != 0) {
-            fprintf(stderr, "nightjar: %s\n", why);
-            return -1;
-        }
-    }
-    if (optind < argc) {
-        fprintf(stderr, "nightjar: %s: unexpected argument (options begin with --; see --help)\n",
-                argv[optind]);
+    if (!o || n == 0) {
+        report_unknown_option(word, n);
         return -1;
     }
-    optind = opterr = 1; /* the EAL uses getopt, too */
+    if (o->kind == NJ_OPTION_EAL) {
+        fprintf(stderr, "nightjar: --%s: must come before the --, among the EAL arguments\n",
+                o->name);
+        return -1;
+    }
+    bool is_help = strcmp(o->name, "help") == 0 && *i + 1 < argc;
+    if (has_value)
+        value = word + 2 + n + 1;
+    else if ((nj_option_takes_value(o) || is_help) && *i + 1 < argc)
+        value = argv[++*i];
+    if (nj_option_takes_value(o) ? !value : has_value) {
+        fprintf(stderr, "nightjar: --%s: expected %s value\n", o->name, has_value ? "no" : "a");
+        return -1;
+    }
+    *given = (struct nj_given){o, value};
+    if (o->kind == NJ_OPTION_MODE) {
+        set_run_mode(o->name, value);
+    } else if (nj_server_config_set(c, o->name, value, why, sizeof why) != 0) {
+        fprintf(stderr, "nightjar: %s\n", why);
+        return -1;
+    }
     return 0;
 }
 
-/* `nightjar --help`, `--version`, `--print-placement`, and `--check` with more, need no --. */
+int nj_app_parse_options(int argc, char **argv, struct nj_server_config *c, struct nj_given *given)
+{
+    struct nj_given none;
+
+    for (int i = 1; i < argc; i++) {
+        if (argv[i][0] != '-' || !argv[i][1]) {
+            fprintf(stderr,
+                    "nightjar: %s: unexpected argument (options begin with --; see --help)\n",
+                    argv[i]);
+            return -1;
+        }
+        if (parse_option(argc, argv, &i, c, given ? given++ : &none) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* `nightjar --config FILE` and `--check` with more, and `--help`, `--version`, `--print-placement`
+ * need no --. */
 static bool needs_no_eal(int argc, char **argv)
 {
+    static const char *const alone[] = {"--help", "--version", "--print-placement"};
+
     for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], "--check") == 0)
+        if (strcmp(argv[i], "--check") == 0 || strcmp(argv[i], "--config") == 0 ||
+            strncmp(argv[i], "--config=", 9) == 0)
             return true;
-    return argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "--version") == 0 ||
-                         strcmp(argv[1], "--print-placement") == 0);
+    for (size_t i = 0; i < sizeof alone / sizeof *alone; i++)
+        if (argc > 1 && strcmp(argv[1], alone[i]) == 0)
+            return argc == 2 || i == 0;
+    return false;
 }
 
 /* Removes --check and --print-placement from the arguments before the --, where they are accepted
@@ -176,7 +191,7 @@ static void set_modes_before_dashes(int *n_eal, int *argc, char **argv)
     for (int i = 1; i < *n_eal; i++) {
         if (strcmp(argv[i], "--check") != 0 && strcmp(argv[i], "--print-placement") != 0)
             continue;
-        set_run_mode(argv[i] + strlen("--"));
+        set_run_mode(argv[i] + strlen("--"), NULL);
         memmove(&argv[i], &argv[i + 1], (size_t)(*argc - i) * sizeof *argv);
         (*argc)--;
         (*n_eal)--;
@@ -235,11 +250,11 @@ int nj_app_run(int argc, char **argv, const struct nj_app *me, struct nj_server_
         n_eal++;
     bool ours = n_eal == argc && needs_no_eal(argc, argv);
     if (n_eal == argc && argc > 1 && !ours && strcmp(argv[1], "-h") != 0) {
-        fprintf(
-            stderr,
-            "nightjar: no -- found: put EAL arguments before it and %s's options after it; see %s "
-            "--help\n",
-            app->name, app->name);
+        fprintf(stderr,
+                "nightjar: no -- found: put EAL arguments before it and %s's options after it, or "
+                "name a "
+                "file with --config; see %s --help\n",
+                app->name, app->name);
         return 2;
     }
     if (n_eal == argc && argc == 1) {
@@ -253,7 +268,7 @@ int nj_app_run(int argc, char **argv, const struct nj_app *me, struct nj_server_
     config->crash_report = true;
     config->service_notify = true;
     config->drop_privileges = true;
-    if (n_eal < argc && parse_options(argc - n_eal, argv + n_eal, config) != 0)
+    if (n_eal < argc && nj_app_parse_options(argc - n_eal, argv + n_eal, config, NULL) != 0)
         return 2;
     if (check || print_placement)
         nj_app_unblock_signals();
@@ -262,6 +277,8 @@ int nj_app_run(int argc, char **argv, const struct nj_app *me, struct nj_server_
     warn_closed_stdout(closed, config);
     if (print_placement)
         return nj_print_placement(n_eal, ours ? NULL : argv, config);
+    if (ours)
+        n_eal = 1; /* the name of the program; the file has the others */
     argv[n_eal < argc ? n_eal : argc] = NULL;
     if (n_eal == argc) { /* only -h: the EAL's help */
         config->addr[0] = "198.18.0.2/24";

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* man/nightjar.1 and man/nightjar-load.1. */
+/* man/nightjar.1, man/nightjar.conf.5 and man/nightjar-load.1. */
 #include <stdio.h>
+#include <string.h>
 
 #include "help.h"
 #include "option_docs.h"
@@ -38,12 +39,18 @@ static void put_option(const char *name, const char *value)
 
 static void man_option(const struct nj_option *o)
 {
-    char text[HELP_TEXT_BYTES];
+    char text[HELP_TEXT_BYTES], key[NJ_OPTION_KEY_BYTES];
 
     fputs(".TP\n", stdout);
     put_option(o->name, help_value(o));
     help_describe(o, text);
     put_roff(text);
+    if (o->section) {
+        fputs("; key: [", stdout);
+        put_roff(o->section);
+        fputs("] ", stdout);
+        put_roff(nj_option_key(o, key));
+    }
     putchar('\n');
 }
 
@@ -65,7 +72,18 @@ static const char man_begin[] =
     ".RI [ options ]\n"
     ".YS\n"
     ".SY nightjar\n"
+    ".B \\-\\-config\n"
+    ".I FILE\n"
+    ".RI [ options ]\n"
+    ".YS\n"
+    ".SY nightjar\n"
     ".B \\-\\-check\n"
+    ".RI [ options ]\n"
+    ".YS\n"
+    ".SY nightjar\n"
+    ".B convert\n"
+    ".RI [ \"EAL arguments\" ]\n"
+    ".B \\-\\-\n"
     ".RI [ options ]\n"
     ".YS\n"
     ".SY nightjar\n"
@@ -96,10 +114,19 @@ static const char man_begin[] =
     ".B nightjar \\-h\n"
     "prints the arguments of the EAL.\n"
     ".PP\n"
+    "With\n"
+    ".B \\-\\-config\n"
+    "the\n"
+    ".B \\-\\-\n"
+    "may be missing: the file has EAL arguments, too, see\n"
+    ".BR nightjar.conf (5).\n"
+    ".B nightjar convert\n"
+    "prints the file that equals a command line.\n"
+    ".PP\n"
     ".B nightjar doctor\n"
     "checks whether this host is ready for a NIC.\n"
     ".SH OPTIONS\n"
-    "A name may be shortened to a prefix that no other name has.\n"
+    "A key is that of the file, in its section.\n"
     "Parentheses have the range of the value, or how often the option may be given.\n"
     "Brackets have the default.\n";
 
@@ -112,9 +139,10 @@ static const char man_end[] =
     "A second signal resets the connections that are still open.\n"
     ".TP\n"
     ".B SIGHUP\n"
-    "Open the access log again, and read the policy file, certificates, keys and OCSP responses\n"
-    "again.\n"
-    "A valid file applies at once.\n"
+    "Open the access log again, and read the file of the configuration, certificates, keys and "
+    "OCSP\n"
+    "responses again.\n"
+    "A valid file applies at once; keys that only a start reads are named in the log.\n"
     "Of an invalid one each error is printed, and what is in force stays.\n"
     ".TP\n"
     ".B SIGUSR1\n"
@@ -140,7 +168,7 @@ static const char man_end[] =
     ".IR /tmp .\n"
     ".TP\n"
     ".B TZ\n"
-    "The time zone of hours in the policy file, and of times in the access log in the format\n"
+    "The time zone of hours in the file, and of times in the access log in the format\n"
     ".IR combined ;\n"
     "default: that of\n"
     ".IR /etc/localtime .\n"
@@ -164,7 +192,7 @@ static const char man_end[] =
     "the folder to serve\n"
     ".TP\n"
     ".BI \\-\\-config \" FILE\"\n"
-    "the policy file, e.g.\n"
+    "the file of the configuration, e.g.\n"
     ".I /etc/nightjar/nightjar.conf\n"
     ".TP\n"
     ".BI \\-\\-mime\\-types \" FILE\"\n"
@@ -190,6 +218,7 @@ static const char man_end[] =
     ".I /etc/default/nightjar\n"
     "arguments of the systemd units nightjar.service and nightjar@.service\n"
     ".SH SEE ALSO\n"
+    ".BR nightjar.conf (5),\n"
     ".BR nightjar\\-load (1),\n"
     ".BR curl (1),\n"
     ".BR libnightjar (3),\n"
@@ -198,7 +227,7 @@ static const char man_end[] =
     "In the source tree, and with the package nightjar-doc in\n"
     ".IR /usr/share/doc/nightjar-doc :\n"
     ".I docs/policy.md\n"
-    "(the policy file),\n"
+    "(classes and limits),\n"
     ".I docs/network.md\n"
     "(addresses and ports),\n"
     ".I docs/deploy.md\n"
@@ -221,7 +250,8 @@ void write_man(void)
     fputs(man_begin, stdout);
     for (const struct nj_option *o = nj_options; o < nj_options + nj_n_options; o++) {
         put_group(o->group);
-        man_option(o);
+        if (nj_option_is_named(o))
+            man_option(o);
     }
     fputs(".SH EXIT STATUS\n", stdout);
     for (const struct help_exit_status *s = help_exit_statuses; s->status; s++) {
@@ -230,6 +260,122 @@ void write_man(void)
         putchar('\n');
     }
     fputs(man_end, stdout);
+}
+
+/* --- nightjar.conf(5) ------------------------------------------------------------------------- */
+
+static const char conf_begin[] =
+    ".\\\" SPDX-License-Identifier: BSD-3-Clause\n"
+    ".\\\" Written by `./dev options` from lib/config/option_table.c and\n"
+    ".\\\" app/nightjar/roff_docs.c.\n"
+    ".TH NIGHTJAR.CONF 5 \"\" \"nightjar " NJ_RELEASE "\" \"File Formats\"\n"
+    ".SH NAME\n"
+    "nightjar.conf \\- configuration of nightjar\n"
+    ".SH SYNOPSIS\n"
+    ".SY nightjar\n"
+    ".B \\-\\-config\n"
+    ".I /etc/nightjar/nightjar.conf\n"
+    ".YS\n"
+    ".SH EXAMPLE\n"
+    ".EX\n"
+    "[eal]\n"
+    "arguments = \\-l 2,3\n"
+    "preset = ixgbe,pci=0000:03:00.0\n"
+    "\n"
+    "[network]\n"
+    "addr = 192.0.2.10/24\n"
+    "addr = 2001:db8::10/64\n"
+    "gateway = 192.0.2.1\n"
+    "\n"
+    "[files]\n"
+    "root = /srv/www\n"
+    "\n"
+    "[class default]\n"
+    "client_rate = 20MiB/s\n"
+    ".EE\n"
+    ".SH DESCRIPTION\n"
+    "A section begins with a line\n"
+    ".RI [ NAME ],\n"
+    "and may occur once.\n"
+    "Each line below it is\n"
+    ".IR \"KEY \" = \" VALUE\" ;\n"
+    "\\- and _ in a key are equivalent.\n"
+    "# begins a comment, also behind a value (\\e# is a # of the value), and ; at the begin of a\n"
+    "line does.\n"
+    "A value has up to 2,047 bytes.\n"
+    "Sizes, rates and times have a unit:\n"
+    ".IR 64KiB ,\n"
+    ".IR 20MiB/s ,\n"
+    ".IR 100Mbit/s ,\n"
+    ".IR 500ms ;\n"
+    "only 0 needs none.\n"
+    ".I none\n"
+    "removes a limit.\n"
+    ".PP\n"
+    ".B include =\n"
+    ".I FILE\n"
+    "stands for the lines of another file.\n"
+    "The last part of its name may have *, ? and [...]: all files that match are read in the "
+    "order\n"
+    "of their names, and none need match.\n"
+    "A relative name begins at the folder of the file that includes it.\n"
+    "The line ends the section above it.\n"
+    "At most 128 files, 8 deep, are read.\n"
+    ".PP\n"
+    "Options of the command line override the file.\n"
+    "A list of values replaces that of the file, except of\n"
+    ".BR \\-\\-trusted\\-proxy .\n"
+    "Other relative names begin at the working directory, as on the command line.\n"
+    ".PP\n"
+    ".B nightjar \\-\\-check \\-\\-config\n"
+    ".I FILE\n"
+    "prints what the file says, or each error with its line.\n"
+    ".B nightjar convert\n"
+    "prints the file that equals a command line.\n"
+    ".PP\n"
+    "SIGHUP reads the file again.\n"
+    "Sections [server], [client], [list] and [class] then apply at once.\n"
+    "Of the others, the log names each key whose change needs a restart.\n"
+    ".SH SECTIONS\n";
+
+static const char conf_end[] = ".SH SEE ALSO\n"
+                               ".BR nightjar (1)\n"
+                               ".PP\n"
+                               "In the source tree, and with the package nightjar-doc in\n"
+                               ".IR /usr/share/doc/nightjar-doc :\n"
+                               ".I docs/policy.md\n"
+                               "(classes and limits, with examples),\n"
+                               ".I docs/deploy.md\n"
+                               "(what a reload changes, and how to restart without a cut).\n";
+
+static void conf_key(const struct nj_option *o)
+{
+    char text[HELP_TEXT_BYTES], key[NJ_OPTION_KEY_BYTES];
+
+    printf(".TP\n\\fB%s\\fR = \\fI", nj_option_key(o, key));
+    put_roff(help_key_value(o));
+    fputs("\\fR\n", stdout);
+    help_describe(o, text);
+    put_roff(text);
+    if (o->may_repeat)
+        fputs("; may be repeated", stdout);
+    putchar('\n');
+}
+
+void write_conf_man(void)
+{
+    const char *section = "";
+
+    fputs(conf_begin, stdout);
+    for (const struct nj_option *o = nj_options; o < nj_options + nj_n_options; o++) {
+        /* [class default] has the keys of [class NAME] */
+        if (!o->section || strcmp(o->section, "class default") == 0)
+            continue;
+        if (strcmp(section, o->section) != 0)
+            printf(".SS [%s]\n", section = o->section);
+        conf_key(o);
+    }
+    fputs(conf_end, stdout);
 }
 
 /* --- nightjar-load(1) ------------------------------------------------------------------------ */

@@ -85,6 +85,11 @@ bool nj_parse_rate(const char *text, uint64_t *out)
     return true;
 }
 
+bool nj_lacks_unit(const char *text)
+{
+    return text[strspn(text, "0123456789.")] == '\0' && strpbrk(text, "123456789");
+}
+
 /* `n` in the largest of four units that divides it; each unit is `step` times the one before. *u is
  * set to the index of that unit. */
 static uint64_t largest_exact_unit(uint64_t n, uint64_t step, size_t *u)

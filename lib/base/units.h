@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Numbers with units, as options and the policy file write them. Independent of the locale. Pure;
- * any thread. */
+/* Numbers with units, as options and the file of --config write them. Independent of the locale.
+ * Pure; any thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,6 +17,9 @@ bool nj_parse_bytes(const char *text, uint64_t *out);        /* 64KiB, 1GiB, 100
 bool nj_parse_rate(const char *text, uint64_t *out);         /* 20MiB/s, 100Mbit/s, 1000 */
 bool nj_parse_decimal(const char *text, uint64_t *out);      /* decimal digits */
 bool nj_parse_time_range(const char *text, uint16_t out[2]); /* 22:00-06:00, of the day */
+
+/* Is it a number without a unit, and not 0? People write some for bytes, and others for MiB. */
+bool nj_lacks_unit(const char *text);
 
 /* Print. The functions above parse the result back to the same number. A rate is printed in bits if
  * that gives a smaller number: 800Mbit/s, not 100000000B/s. 24 bytes are enough. */

@@ -87,24 +87,27 @@ static bool parse_action(const char *value, uint64_t *out)
 
 static bool read_key(const struct key *k, const char *value, uint64_t *out, const char **expected)
 {
+    bool lacks_unit = nj_lacks_unit(value);
     double seconds = 0;
 
     switch (k->kind) {
     case RATE:
-        *expected = NJ_RATE_SYNTAX ", or none";
-        return nj_parse_rate(value, out);
+        *expected = lacks_unit ? "a unit: B/s, KiB/s, MiB/s, GiB/s, kbit/s, Mbit/s or Gbit/s"
+                               : NJ_RATE_SYNTAX ", or none";
+        return !lacks_unit && nj_parse_rate(value, out);
     case SIZE:
-        *expected = is_burst(k) ? "a size such as 64KiB, from 5840 bytes to 1GiB, or none"
-                                : "a size such as 64KiB, or none";
-        return nj_parse_bytes(value, out) &&
+        *expected = lacks_unit    ? "a unit: B, KiB, MiB or GiB"
+                    : is_burst(k) ? "a size such as 64KiB, from 5840 bytes to 1GiB, or none"
+                                  : "a size such as 64KiB, or none";
+        return !lacks_unit && nj_parse_bytes(value, out) &&
                (!is_burst(k) || (*out >= BURST_MIN && *out <= 1u << 30));
     case NUMBER:
         *expected = "a number from 1 to 1000000, or none";
         return nj_parse_decimal(value, out) && *out >= 1 && *out <= 1000000;
     case SECONDS:
-        *expected = "a time such as 30s or 5m, 1 s to a day";
+        *expected = lacks_unit ? "a unit: s, m or h" : "a time such as 30s or 5m, 1 s to a day";
         *out = nj_parse_seconds(value, &seconds) && seconds <= 86400 ? (uint64_t)seconds : 0;
-        return *out > 0;
+        return !lacks_unit && *out > 0;
     case ACTION:
         *expected = "serve, drop, reset, forbid or 429";
         return parse_action(value, out);

@@ -21,8 +21,20 @@ static const struct nj_option *find_option(const char *name)
 const struct nj_option *nj_config_file_option_at(uint32_t i)
 {
     for (uint32_t k = 0; k < nj_n_options; k++)
-        if (nj_options[k].section && i-- == 0)
+        if (nj_options[k].section && !nj_options[k].in_policy &&
+            nj_option_has_field(&nj_options[k]) && i-- == 0)
             return &nj_options[k];
+    return NULL;
+}
+
+const struct nj_option *nj_config_find_key(const char *section, const char *key)
+{
+    char name[NJ_OPTION_KEY_BYTES];
+    const struct nj_option *o;
+
+    for (uint32_t i = 0; (o = nj_config_file_option_at(i)); i++)
+        if (strcmp(o->section, section) == 0 && strcmp(nj_option_key(o, name), key) == 0)
+            return o;
     return NULL;
 }
 
@@ -33,7 +45,7 @@ static void put(const struct nj_option *o, void *at, uint64_t value)
 
 static bool in_range(const struct nj_option *o, double value)
 {
-    return value >= o->min && value <= o->max;
+    return (value >= o->min && value <= o->max) || (value == 0 && o->may_be_zero);
 }
 
 /* Append a value to a list. */
@@ -77,7 +89,8 @@ static bool put_number(const struct nj_option *o, void *at, const char *value)
         ok = nj_parse_bytes(value, &number);
     else
         ok = nj_parse_decimal(value, &number);
-    if (!ok || !in_range(o, (double)number))
+    bool has_unit = o->kind == NJ_OPTION_NUMBER || !nj_lacks_unit(value);
+    if (!ok || !has_unit || !in_range(o, (double)number))
         return false;
     put(o, at, number);
     return true;
@@ -102,7 +115,7 @@ static bool put_value(const struct nj_option *o, struct nj_server_config *c, con
     case NJ_OPTION_RATE:
         return put_number(o, at, value);
     case NJ_OPTION_TIME:
-        if (!nj_parse_seconds(value, &seconds) || !in_range(o, seconds))
+        if (!nj_parse_seconds(value, &seconds) || nj_lacks_unit(value) || !in_range(o, seconds))
             return false;
         memcpy(at, &seconds, sizeof seconds);
         return true;
@@ -110,6 +123,7 @@ static bool put_value(const struct nj_option *o, struct nj_server_config *c, con
         return put_word(o, at, value);
     case NJ_OPTION_EAL:
     case NJ_OPTION_MODE:
+    case NJ_OPTION_KEY:
     default:
         return false;
     }
@@ -128,11 +142,36 @@ static void format_words(const char *words, char *text, size_t n_text)
     text[at] = '\0';
 }
 
-/* Describe the values that the option accepts. */
-static void format_expected(const struct nj_option *o, char *text, size_t n_text)
+/* A number without a unit, with one. The option takes it, or the text is "". */
+static void add_unit(const struct nj_option *o, const char *number, char *text, size_t n_text)
 {
-    const char *none = o->may_be_none ? ", or none" : "";
+    static const char *const units[][3] = {[NJ_OPTION_SIZE] = {"B", "MiB", "KiB"},
+                                           [NJ_OPTION_RATE] = {"B/s"},
+                                           [NJ_OPTION_TIME] = {"s", "ms"}};
+    struct nj_server_config scratch = {0};
+    size_t from = o->kind == NJ_OPTION_SIZE && strlen(number) < 4 ? 1 : 0; /* few are no bytes */
+
+    for (size_t i = from; i < 3 && units[o->kind][i]; i++) {
+        snprintf(text, n_text, "%.24s%s", number, units[o->kind][i]);
+        if (put_value(o, &scratch, text))
+            return;
+    }
+    text[0] = '\0';
+}
+
+/* Describe the values that the option accepts, for an error with `value`, which may be NULL. */
+static void format_expected(const struct nj_option *o, const char *value, char *text, size_t n_text)
+{
+    const char *none = o->may_be_none ? ", or none" : o->may_be_zero ? ", or 0" : "";
     char range[64];
+
+    if (value && o->kind >= NJ_OPTION_SIZE && o->kind <= NJ_OPTION_TIME && nj_lacks_unit(value)) {
+        add_unit(o, value, range, sizeof range);
+        if (range[0]) {
+            snprintf(text, n_text, "a unit, e.g. %s", range);
+            return;
+        }
+    }
 
     nj_option_format_range(o, range, sizeof range);
     if (o->kind == NJ_OPTION_WORD)
@@ -181,19 +220,42 @@ int nj_server_config_set(struct nj_server_config *c, const char *name, const cha
         return nj_set_error(why, n, "--%s: there is no such option", name);
     if (!value && o->kind != NJ_OPTION_SWITCH)
         return nj_set_error(why, n, "--%s: expected a value", name);
-    if (put_value(o, c, value))
+    if (put_value(o, c, value)) {
+        uint32_t i = (uint32_t)(o - nj_options);
+        if (c->size_bytes >= sizeof *c) /* an older program's struct lacks the field */
+            c->set_by_name[i / 64] |= 1ull << i % 64;
         return 0;
-    format_expected(o, expected, sizeof expected);
+    }
+    format_expected(o, value, expected, sizeof expected);
     return nj_set_error(why, n, "--%s %s: expected %s", name, value, expected);
 }
 
-/* Is the field set, that is, not 0? */
-static bool is_set(const struct nj_server_config *c, const struct nj_option *o)
+static size_t n_compared(const struct nj_option *o)
+{
+    return o->kind == NJ_OPTION_LIST ? sizeof(char *) : o->width;
+}
+
+static bool is_zero(const struct nj_server_config *c, const struct nj_option *o)
 {
     static const char nothing[8];
 
-    size_t n = o->kind == NJ_OPTION_LIST ? sizeof(char *) : o->width;
-    return memcmp((const char *)c + o->offset, nothing, n) != 0;
+    return memcmp((const char *)c + o->offset, nothing, n_compared(o)) == 0;
+}
+
+bool nj_config_differs(const struct nj_server_config *c, const struct nj_option *o)
+{
+    struct nj_server_config defaults;
+
+    nj_server_config_init(&defaults);
+    return memcmp((const char *)c + o->offset, (const char *)&defaults + o->offset,
+                  n_compared(o)) != 0;
+}
+
+static bool is_set(const struct nj_server_config *c, const struct nj_option *o)
+{
+    uint32_t i = (uint32_t)(o - nj_options);
+
+    return c->set_by_name[i / 64] >> i % 64 & 1 || nj_config_differs(c, o);
 }
 
 bool nj_config_is_set(const struct nj_server_config *config, const char *name)
@@ -225,7 +287,7 @@ int nj_config_check_ranges(const struct nj_server_config *config, char *why, siz
         if (o->kind <= NJ_OPTION_SWITCH)
             continue;
         const void *at = (const char *)config + o->offset;
-        bool is_left_out = !is_set(config, o) && !is_set(&defaults, o);
+        bool is_left_out = is_zero(config, o) && is_zero(&defaults, o);
         if (is_left_out || is_none(o, at))
             continue;
         double value = (double)load_number(o, at);
@@ -233,7 +295,7 @@ int nj_config_check_ranges(const struct nj_server_config *config, char *why, siz
             memcpy(&value, at, sizeof value);
         if (in_range(o, value))
             continue;
-        format_expected(o, expected, sizeof expected);
+        format_expected(o, NULL, expected, sizeof expected);
         return nj_set_error(why, n, "--%s: expected %s", o->name, expected);
     }
     return 0;
@@ -258,7 +320,7 @@ bool nj_config_format_option(const struct nj_server_config *config, const char *
     size_t put = 0;
     double seconds;
 
-    if (!o || !is_set(config, o))
+    if (!o || (is_zero(config, o) && !is_set(config, o)))
         return false;
     if (is_none(o, at)) {
         snprintf(text, n, "none");
@@ -300,20 +362,28 @@ static bool texts_equal(const char *const *a, const char *const *b, size_t n)
     return true;
 }
 
-bool nj_config_equals_in_file_options(const struct nj_server_config *a,
-                                      const struct nj_server_config *b)
+static bool fields_equal(const struct nj_option *o, const struct nj_server_config *a,
+                         const struct nj_server_config *b)
 {
-    const struct nj_option *o;
+    const void *x = (const char *)a + o->offset, *y = (const char *)b + o->offset;
 
-    for (uint32_t i = 0; (o = nj_config_file_option_at(i)); i++) {
-        const void *x = (const char *)a + o->offset, *y = (const char *)b + o->offset;
-        bool equal = o->kind == NJ_OPTION_TEXT   ? texts_equal(x, y, 1)
-                     : o->kind == NJ_OPTION_LIST ? texts_equal(x, y, (size_t)o->max)
-                                                 : memcmp(x, y, o->width) == 0;
-        if (!equal)
-            return false;
-    }
-    return true;
+    return o->kind == NJ_OPTION_TEXT   ? texts_equal(x, y, 1)
+           : o->kind == NJ_OPTION_LIST ? texts_equal(x, y, (size_t)o->max)
+                                       : memcmp(x, y, o->width) == 0;
+}
+
+void nj_config_name_differences(const struct nj_server_config *a, const struct nj_server_config *b,
+                                char *text, size_t n)
+{
+    char key[NJ_OPTION_KEY_BYTES];
+    const struct nj_option *o;
+    size_t at = 0;
+
+    text[0] = '\0';
+    for (uint32_t i = 0; (o = nj_config_file_option_at(i)) && at < n; i++)
+        if (!fields_equal(o, a, b))
+            at += (size_t)snprintf(text + at, n - at, "%s[%s] %s", at ? ", " : "", o->section,
+                                   nj_option_key(o, key));
 }
 
 int nj_config_set_file_option(struct nj_server_config *c, const char *name, const char *value,
@@ -325,12 +395,11 @@ int nj_config_set_file_option(struct nj_server_config *c, const char *name, cons
     if (o->kind == NJ_OPTION_SWITCH) {
         if (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
             return nj_set_error(why, n, "yes or no");
-        if (value[0] == 'y')
-            put_value(o, c, NULL);
+        *(bool *)((char *)c + o->offset) = value[0] == 'y';
         return 0;
     }
     if (put_value(o, c, value))
         return 0;
-    format_expected(o, expected, sizeof expected);
+    format_expected(o, value, expected, sizeof expected);
     return nj_set_error(why, n, "%s", expected);
 }

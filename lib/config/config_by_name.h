@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sets and reads fields of a configuration by name, for the command line and the policy file. */
+/* Sets and reads fields of a configuration by name, for the command line and the file. */
 #pragma once
 
 #include <stdint.h>
@@ -8,8 +8,11 @@
 
 #include "config/option_table.h"
 
-/* The i-th option that the policy file can set, or NULL. */
+/* The i-th option whose key sets its field, or NULL. */
 const struct nj_option *nj_config_file_option_at(uint32_t i);
+
+/* The option of a key (with '_') that sets its field, or NULL. */
+const struct nj_option *nj_config_find_key(const char *section, const char *key);
 
 /* Number of values of an array of the configuration, which NULL ends unless it has `n_max`. */
 static inline uint32_t nj_config_count_values(const char *const *list, uint32_t n_max)
@@ -21,9 +24,11 @@ static inline uint32_t nj_config_count_values(const char *const *list, uint32_t 
     return n;
 }
 
-/* Is the field set? */
+/* Did the program set the field: by name, or to another value than the default? */
 bool nj_config_is_set(const struct nj_server_config *config, const char *name);
-/* Format the value in the syntax of the policy file, lists joined by ", ". False if it is not set.
+/* Has the field another value than the default? */
+bool nj_config_differs(const struct nj_server_config *config, const struct nj_option *o);
+/* Format the value in the syntax of the file, lists joined by ", ". False if it is not set and 0.
  */
 bool nj_config_format_option(const struct nj_server_config *config, const char *name, char *text,
                              size_t n);
@@ -31,13 +36,13 @@ bool nj_config_format_option(const struct nj_server_config *config, const char *
 /* Check that each value is in its range. Returns 0, or -1 with the first invalid one in `why`. 0
  * means unset where 0 is the default. */
 int nj_config_check_ranges(const struct nj_server_config *config, char *why, size_t why_bytes);
-/* Set the field from text of the policy file. Returns 0, or -1 with the expected syntax in `why`.
+/* Set the field from text of the file. Returns 0, or -1 with the expected syntax in `why`.
  */
 int nj_config_set_file_option(struct nj_server_config *config, const char *name, const char *value,
                               char *why, size_t why_bytes);
-/* Copy fields that the policy file can set from `file`, where `config` does not set them. */
+/* Copy fields of keys from `file`, where `config` does not set them. */
 void nj_config_fill_unset_from_file(struct nj_server_config *config,
                                     const struct nj_server_config *file);
-/* Are all fields that the policy file can set equal? */
-bool nj_config_equals_in_file_options(const struct nj_server_config *a,
-                                      const struct nj_server_config *b);
+/* List the keys whose fields differ: "[network] mtu, [tls] cert". "": none. Cut to `n` bytes. */
+void nj_config_name_differences(const struct nj_server_config *a, const struct nj_server_config *b,
+                                char *text, size_t n);

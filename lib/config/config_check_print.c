@@ -8,6 +8,7 @@
 
 #include "config/config_abi_copy.h"
 #include "config/config_by_name.h"
+#include "config/eal_args.h"
 #include "config/policy_warn.h"
 #include "config/settings_validate.h"
 #include "config/time_zone.h"
@@ -124,15 +125,16 @@ static void show_networks(const struct nj_policy_file *f, uint32_t list)
     printf("%s%s\n", n ? "" : ": empty", f->list_used >> list & 1 ? "" : ", unused");
 }
 
-/* The effective [files], [limits] and [log], from the file and the command line. */
+/* The values of keys that are not the default, from the file and the command line. */
 static void show_config(const struct nj_server_config *config)
 {
     const struct nj_option *c;
     const char *section = "";
-    char text[1024];
+    char text[1024], key[NJ_OPTION_KEY_BYTES];
 
     for (uint32_t i = 0; (c = nj_config_file_option_at(i)); i++) {
-        if (!nj_config_format_option(config, c->name, text, sizeof text))
+        if (!nj_config_differs(config, c) ||
+            !nj_config_format_option(config, c->name, text, sizeof text))
             continue;
         bool more = strcmp(section, c->section) == 0;
         printf("%s%s%s",
@@ -140,9 +142,7 @@ static void show_config(const struct nj_server_config *config)
                : *section ? "\n"
                           : "",
                more ? "" : c->section, more ? ", " : ": ");
-        for (const char *p = c->name; *p; p++)
-            putchar(*p == '-' ? '_' : *p);
-        printf(" = %s", text);
+        printf("%s = %s", nj_option_key(c, key), text);
         section = c->section;
     }
     if (*section)
@@ -167,6 +167,13 @@ static const char *proxy_text(const struct nj_server_config *config, uint16_t po
         if (strtoul(config->proxy_protocol[i], NULL, 10) == port)
             return ", behind a PROXY header";
     return "";
+}
+
+/* The EAL arguments of the file, with presets expanded. */
+static void show_eal(const struct nj_presets *p)
+{
+    for (int i = 1; i < p->argc; i++)
+        printf("%s%s%s", i == 1 ? "eal: " : " ", p->argv[i], i + 1 < p->argc ? "" : "\n");
 }
 
 /* The protocols of each port. */
@@ -252,6 +259,7 @@ int nj_server_check(const struct nj_server_config *config)
     struct nj_settings settings = {.n_ports = 0};
     struct nj_server_config copy;
     struct nj_diags warnings = {0};
+    struct nj_presets presets = {.argc = 0};
     struct nj_run_user user;
     char why[512] = "";
     int rc = nj_config_convert_version(&copy, config, why, sizeof why);
@@ -259,12 +267,16 @@ int nj_server_check(const struct nj_server_config *config)
     if (rc == 0)
         rc = nj_settings_from_partial_config(&settings, &copy, why, sizeof why);
     if (rc == 0)
+        rc = nj_eal_args_expand(&presets, settings.policy, 0, NULL, why, sizeof why);
+    if (rc == 0)
         rc = nj_settings_check_tls_files(settings.config, (int64_t)time(NULL), &warnings, why,
                                          sizeof why);
-    if (rc == 0 && copy.drop_privileges && copy.user)
-        rc = nj_run_user_find(copy.user, &user, why, sizeof why);
+    if (rc == 0 && copy.drop_privileges && settings.config->user)
+        rc = nj_run_user_find(settings.config->user, &user, why, sizeof why);
     if (rc == 0 && settings.config->access_log)
         rc = nj_access_file_check(settings.config->access_log, why, sizeof why);
+    if (rc != 0 && settings.policy)
+        nj_policy_file_name_source(settings.policy, &copy, why, sizeof why);
     if (settings.faults.text)
         fputs(settings.faults.text, stderr);
     else if (rc != 0)
@@ -272,6 +284,7 @@ int nj_server_check(const struct nj_server_config *config)
     else {
         show_protocols(settings.config);
         show_policy(settings.policy, settings.config);
+        show_eal(&presets);
         fflush(stdout);
         nj_time_zone_warn(&warnings);
         nj_policy_warn(settings.policy, copy.policy_file, &copy, &warnings);
@@ -280,6 +293,7 @@ int nj_server_check(const struct nj_server_config *config)
     nj_diags_free(&warnings);
     if (rc == 0 && why[0])
         puts(why);
+    nj_presets_free(&presets);
     nj_settings_free(&settings);
     return rc == 0 ? 0 : NJ_EXIT_USAGE;
 }

@@ -490,6 +490,7 @@ void nj_presets_free(struct nj_presets *p)
     free(p->owned);
     free(p->argv);
     free(p->summary);
+    free(p->file_text);
     *p = (struct nj_presets){.argc = 0};
 }
 

@@ -22,7 +22,8 @@ struct nj_presets {
     int n_user;
     char **owned; /* strings of argv that this struct owns */
     uint32_t n_owned;
-    char *summary; /* see nj_presets_summary() */
+    char *file_text; /* has words of argv that are in the file of the configuration, or NULL */
+    char *summary;   /* see nj_presets_summary() */
     struct nj_preset_device {
         struct nj_preset preset;
         char name[NJ_PRESET_DEVICE_MAX]; /* as DPDK names the port */

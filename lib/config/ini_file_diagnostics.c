@@ -3,8 +3,10 @@
  * Syntax: see docs/policy.md. */
 #include "config/ini_file_diagnostics.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -126,6 +128,8 @@ char *nj_read_text_file(const char *path, size_t max_bytes, size_t *n_bytes,
 
 struct scan {
     const char *file;
+    struct stat id;            /* of the file; of which st_ino is 0: text, which includes nothing */
+    const struct scan *parent; /* of the file that includes this one */
     struct nj_diags *faults;
     struct nj_ini *ini;
     uint32_t line;
@@ -199,7 +203,7 @@ static void parse_section(struct scan *s, const char *p, const char *end)
     if (!grow(s, (void **)&s->ini->section, s->ini->n_sections, sizeof *s->ini->section))
         return;
     s->ini->section[s->ini->n_sections++] = (struct nj_ini_section){
-        copy_string(s, p, close), s->line, s->ini->n_entries, 0, false, false};
+        copy_string(s, p, close), s->file, s->line, s->ini->n_entries, 0, false, false};
     s->in_section = true;
 }
 
@@ -224,6 +228,114 @@ static char *unescape(char *value)
     return value;
 }
 
+/* --- include -------------------------------------------------------------------------------- */
+
+char *nj_ini_path_beside(const char *file, const char *name)
+{
+    const char *slash = name[0] == '/' ? NULL : strrchr(file, '/');
+    char *path = NULL;
+
+    return asprintf(&path, "%.*s%s", slash ? (int)(slash - file) + 1 : 0, file, name) < 0 ? NULL
+                                                                                          : path;
+}
+
+/* NULL: too many, or there is no memory. */
+static struct nj_ini_file *add_file(struct nj_ini *ini, const char *name)
+{
+    struct nj_ini_file *f = &ini->file[ini->n_files];
+
+    if (ini->n_files == NJ_INI_FILES_MAX || !(f->name = strdup(name)))
+        return NULL;
+    ini->n_files++;
+    return f;
+}
+
+static bool parse_text(struct scan *s, const char *text, size_t n_bytes);
+
+static void include_file(struct scan *s, const char *path)
+{
+    struct scan inner = {.file = path, .faults = s->faults, .ini = s->ini, .parent = s};
+    uint32_t depth = 1;
+    size_t n_bytes;
+
+    if (stat(path, &inner.id) != 0) {
+        nj_diag_add(s->faults, s->file, s->line, "include = %s: %s", path,
+                    nj_open_error(path, errno));
+        return;
+    }
+    for (const struct scan *up = s; up; up = up->parent, depth++) {
+        if (up->id.st_ino == inner.id.st_ino && up->id.st_dev == inner.id.st_dev) {
+            nj_diag_add(s->faults, s->file, s->line, "include = %s: a loop: %s includes this line",
+                        path, up->file);
+            return;
+        }
+    }
+    if (depth > NJ_INI_DEPTH_MAX || s->ini->n_files == NJ_INI_FILES_MAX) {
+        nj_diag_add(s->faults, s->file, s->line, "include = %s: expected at most %u %s", path,
+                    depth > NJ_INI_DEPTH_MAX ? NJ_INI_DEPTH_MAX : NJ_INI_FILES_MAX,
+                    depth > NJ_INI_DEPTH_MAX ? "files that include each other" : "files");
+        return;
+    }
+    char *text = nj_read_text_file(path, NJ_INI_BYTES_MAX, &n_bytes, s->faults);
+    if (text && !parse_text(&inner, text, n_bytes))
+        nj_diag_add(s->faults, s->file, s->line, "include = %s: out of memory", path);
+    free(text);
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+/* The files of a folder that match; none is fine. The pattern's name is kept, since the folder is
+ * read again. */
+static void include_matches(struct scan *s, const char *path, const char *pattern)
+{
+    char *folder = nj_ini_path_beside(path, "."), *match = NULL;
+    struct dirent **found = NULL;
+    int n = folder ? scandir(folder, &found, NULL, by_name) : -1;
+
+    if (!folder || !add_file(s->ini, path))
+        nj_diag_add(s->faults, s->file, s->line, "include = %s: expected at most %u files", path,
+                    NJ_INI_FILES_MAX);
+    else if (n < 0 && errno != ENOENT)
+        nj_diag_add(s->faults, s->file, s->line, "include = %s: %s", path, strerror(errno));
+    for (int i = 0; i < n; i++) {
+        if (fnmatch(pattern, found[i]->d_name, FNM_PERIOD) == 0 &&
+            (match = nj_ini_path_beside(path, found[i]->d_name)))
+            include_file(s, match);
+        free(match);
+        match = NULL;
+        free(found[i]);
+    }
+    free(found);
+    free(folder);
+}
+
+static void include(struct scan *s, const char *value, int n_value)
+{
+    char name[NJ_INI_VALUE_BYTES];
+
+    snprintf(name, sizeof name, "%.*s", n_value, value);
+    unescape(name);
+    const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
+    size_t n_plain = strcspn(name, "*?[");
+    char *path = nj_ini_path_beside(s->file, name);
+    s->in_section = s->saw_section = false;
+    if (s->id.st_ino == 0)
+        nj_diag_add(s->faults, s->file, s->line, "include: expected in a file only");
+    else if (!path)
+        nj_diag_add(s->faults, s->file, s->line, "include = %s: out of memory", name);
+    else if (name[n_plain] && name + n_plain < last)
+        nj_diag_add(s->faults, s->file, s->line,
+                    "include = %s: expected * and ? in the name of the file only", name);
+    else if (name[n_plain])
+        include_matches(s, path, last);
+    else
+        include_file(s, path);
+    free(path);
+}
+
 static void parse_entry(struct scan *s, const char *p, const char *end)
 {
     const char *is = memchr(p, '=', (size_t)(end - p)), *key_end = is, *value = is ? is + 1 : NULL;
@@ -242,6 +354,8 @@ static void parse_entry(struct scan *s, const char *p, const char *end)
     else if (n_value == 0 || n_value >= NJ_INI_VALUE_BYTES)
         nj_diag_add(s->faults, s->file, s->line, "%.*s: expected a value of 1 to %d characters",
                     n_key, p, NJ_INI_VALUE_BYTES - 1);
+    else if (n_key == 7 && memcmp(p, "include", 7) == 0)
+        include(s, value, n_value);
     else if (!s->in_section && !s->saw_section)
         nj_diag_add(s->faults, s->file, s->line, "%.*s: expected a [SECTION] before it", n_key, p);
     else if (s->ini->n_entries == NJ_INI_ENTRIES_MAX)
@@ -251,7 +365,7 @@ static void parse_entry(struct scan *s, const char *p, const char *end)
              grow(s, (void **)&s->ini->entry, s->ini->n_entries, sizeof *s->ini->entry)) {
         char *kept = copy_string(s, p, key_end);
         s->ini->entry[s->ini->n_entries++] =
-            (struct nj_ini_entry){kept, unescape(copy_string(s, value, end)), s->line};
+            (struct nj_ini_entry){kept, unescape(copy_string(s, value, end)), s->file, s->line};
         s->ini->section[s->ini->n_sections - 1].n++;
     }
 }
@@ -278,26 +392,55 @@ static void parse_line(struct scan *s, const char *p, const char *end)
         s->ini->section[s->ini->n_sections - 1].is_incomplete = true;
 }
 
-struct nj_ini *nj_ini_parse(const char *file, const char *text, size_t n_bytes,
-                            struct nj_diags *faults)
+/* Takes over `text`'s name and strings. */
+static bool parse_text(struct scan *s, const char *text, size_t n_bytes)
 {
-    struct nj_ini *ini = calloc(1, sizeof *ini);
-    struct scan s = {.file = file, .faults = faults, .ini = ini};
     const char *end = text + n_bytes;
+    struct nj_ini_file *f = add_file(s->ini, s->file);
 
-    if (!ini)
-        return NULL;
-    ini->store = s.free_space = malloc(n_bytes + 1);
-    if (!ini->store) {
-        nj_ini_free(ini);
-        return NULL;
-    }
+    if (!f || !(f->store = s->free_space = malloc(n_bytes + 1)))
+        return false;
+    s->file = f->name;
     text += n_bytes_of_mark(text, n_bytes);
     while (text < end) {
         const char *eol = memchr(text, '\n', (size_t)(end - text));
-        parse_line(&s, text, eol ? eol : end);
+        parse_line(s, text, eol ? eol : end);
         text = eol ? eol + 1 : end;
     }
+    return true;
+}
+
+static struct nj_ini *parse_all(struct scan *s, const char *text, size_t n_bytes)
+{
+    s->ini = calloc(1, sizeof *s->ini);
+    if (s->ini && parse_text(s, text, n_bytes))
+        return s->ini;
+    nj_ini_free(s->ini);
+    return NULL;
+}
+
+struct nj_ini *nj_ini_parse(const char *file, const char *text, size_t n_bytes,
+                            struct nj_diags *faults)
+{
+    struct scan s = {.file = file, .faults = faults};
+
+    return parse_all(&s, text, n_bytes);
+}
+
+struct nj_ini *nj_ini_read(const char *file, struct nj_diags *faults)
+{
+    struct scan s = {.file = file, .faults = faults};
+    size_t n_bytes;
+    char *text = nj_read_text_file(file, NJ_INI_BYTES_MAX, &n_bytes, faults);
+
+    if (!text || stat(file, &s.id) != 0) {
+        free(text);
+        return NULL;
+    }
+    struct nj_ini *ini = parse_all(&s, text, n_bytes);
+    if (!ini)
+        nj_diag_add(faults, file, 0, "out of memory");
+    free(text);
     return ini;
 }
 
@@ -326,6 +469,15 @@ static int compare_sections(const void *x, const void *y)
     return order != 0 ? order : (a > b) - (a < b); /* that of the file */
 }
 
+static void report_duplicate(const struct nj_ini_section *s, const struct nj_ini_section *first,
+                             struct nj_diags *faults)
+{
+    bool same_file = first->file == s->file;
+
+    nj_diag_add(faults, s->file, s->line, "[%s]: duplicate; first set %s%s line %u", s->name,
+                same_file ? "on" : "in ", same_file ? "" : first->file, first->line);
+}
+
 void nj_ini_mark_duplicates(struct nj_ini *ini, const char *file, struct nj_diags *faults)
 {
     struct nj_ini_section **sorted = malloc((ini->n_sections + 1) * sizeof(*sorted));
@@ -341,8 +493,7 @@ void nj_ini_mark_duplicates(struct nj_ini *ini, const char *file, struct nj_diag
     for (uint32_t i = 1; i < ini->n_sections; i++) {
         sorted[i]->is_duplicate = compare_names(sorted[first]->name, sorted[i]->name) == 0;
         if (sorted[i]->is_duplicate)
-            nj_diag_add(faults, file, sorted[i]->line, "[%s]: duplicate; first set on line %u",
-                        sorted[i]->name, sorted[first]->line);
+            report_duplicate(sorted[i], sorted[first], faults);
         else
             first = i;
     }
@@ -353,8 +504,11 @@ void nj_ini_free(struct nj_ini *ini)
 {
     if (!ini)
         return;
+    for (uint32_t i = 0; i < ini->n_files; i++) {
+        free(ini->file[i].name);
+        free(ini->file[i].store);
+    }
     free(ini->section);
     free(ini->entry);
-    free(ini->store);
     free(ini);
 }

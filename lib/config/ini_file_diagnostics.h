@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * An INI file: sections, keys and values, each with its line number. Unlike rte_cfgfile, which
- * skips or truncates invalid lines, this parser reports each of them. Pure, except
- * nj_read_text_file(). The caller owns the results.
+ * skips or truncates invalid lines, this parser reports each of them. A line "include = NAME"
+ * stands for the file of that name, relative to the folder of its own file, and "include =
+ * conf.d/a*.conf" for those that match, in the order of their names; it ends the section above it.
+ * nj_ini_parse() is pure. The caller owns the results.
  */
 #pragma once
 
@@ -15,6 +17,8 @@
 #define NJ_INI_BYTES_MAX     (32u << 20)
 #define NJ_INI_SECTIONS_MAX  (1u << 17)
 #define NJ_INI_ENTRIES_MAX   (1u << 20)
+#define NJ_INI_FILES_MAX     128u /* with their includes */
+#define NJ_INI_DEPTH_MAX     8u   /* files that include each other */
 /* Sizes of names of sections, keys and values, including the NUL. */
 #define NJ_INI_SECTION_BYTES 512
 #define NJ_INI_NAME_BYTES    64
@@ -36,11 +40,13 @@ void nj_diags_free(struct nj_diags *f);
 
 struct nj_ini_entry {
     const char *key, *value; /* not empty */
+    const char *file;
     uint32_t line;
 };
 
 struct nj_ini_section {
-    const char *name;        /* not empty */
+    const char *name; /* not empty */
+    const char *file;
     uint32_t line, first, n; /* entries */
     bool is_incomplete;      /* an invalid line in it was skipped */
     bool is_duplicate;       /* an earlier section has its name */
@@ -50,7 +56,11 @@ struct nj_ini {
     uint32_t n_sections, n_entries;
     struct nj_ini_section *section;
     struct nj_ini_entry *entry;
-    void *store; /* the strings */
+    uint32_t n_files;
+    struct nj_ini_file {
+        char *name;  /* of a file that was read; or of the pattern of an include */
+        void *store; /* the strings of the file; NULL: a pattern */
+    } file[NJ_INI_FILES_MAX];
 };
 
 /* Read a regular file, without a byte order mark of UTF-8 at its beginning. Returns its text with a
@@ -61,10 +71,17 @@ char *nj_read_text_file(const char *path, size_t max_bytes, size_t *n_bytes,
 /* Trim white space at both ends. */
 void nj_ini_trim_range(const char **from, const char **to);
 
-/* Parse the text. Invalid lines are reported and skipped. NULL if there is no memory. */
+/* The name of a file that `file` names, for free(): relative to the folder of `file`. NULL: there
+ * is no memory. */
+char *nj_ini_path_beside(const char *file, const char *name);
+
+/* Parse the text, in which an include is an error. Invalid lines are reported and skipped. NULL if
+ * there is no memory. */
 struct nj_ini *nj_ini_parse(const char *file, const char *text, size_t n_bytes,
                             struct nj_diags *faults);
+/* Parse a file and what it includes. NULL with a diagnostic if the file cannot be read. */
+struct nj_ini *nj_ini_read(const char *file, struct nj_diags *faults);
 /* Report and mark each section whose name an earlier one has. The number of blanks between words
- * makes no difference. */
+ * makes no difference. `file` is for other errors. */
 void nj_ini_mark_duplicates(struct nj_ini *ini, const char *file, struct nj_diags *faults);
 void nj_ini_free(struct nj_ini *ini);

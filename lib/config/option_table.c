@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of all options, in the order of --help. `./dev options` writes docs/options.md and
- * man/nightjar.1 from it. */
+/* The table of all options and keys, in the order of --help. `./dev options` writes from it
+ * docs/options.md, man/nightjar.1 and man/nightjar.conf.5. */
 #include "config/option_table.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include <nightjar/server.h>
 
@@ -29,6 +30,11 @@
 #define TIME(f, least)                                                                             \
     .kind = NJ_OPTION_TIME, AT(f), .min = least, .max = 86400,                                     \
     .expected = "a time such as 500ms or 10s", .value = "TIME"
+/* The policy has a key for it, whose limits do not stand in the configuration. */
+#define IN_POLICY(where, as) .section = where, .key = as, .in_policy = true
+/* A key without an option. */
+#define KEY(where, as, form)                                                                       \
+    .name = as, .section = where, .key = as, .kind = NJ_OPTION_KEY, .value = form
 /* Limits that can be "none". */
 #define SOME(f)       NUMBER(f, 1, 1 << 30, "a number"), .may_be_none = true, .value = "N"
 #define SOME_BYTES(f) SIZE(f, 1, NJ_BYTES_MAX, "a size such as 64KiB or 10MiB"), .may_be_none = true
@@ -36,76 +42,95 @@
     .kind = NJ_OPTION_RATE, AT(f), .min = 1, .max = NJ_RATE_MAX, .expected = NJ_RATE_SYNTAX,       \
     .may_be_none = true, .value = "RATE"
 
+#define CACHE_MAX ((double)(1ull << 44)) /* 16 TiB */
+
 /* clang-format off */
 const struct nj_option nj_options[] = {
-    {.name = "preset", .kind = NJ_OPTION_EAL, .value = "NAME,KEY=VALUE,...",
-     .group = "before the --",
+    {.name = "preset", .group = "eal", .section = "eal", .may_repeat = true,
+     .kind = NJ_OPTION_EAL, .value = "NAME,KEY=VALUE,...",
      .help = "EAL arguments for a family of devices, and what to expect of the port, e.g. "
              "ixgbe,pci=0000:03:00.0 or tap,iface=nj0; list: print the presets and exit; "
              "NAME,help: print what a preset needs, expects and cannot do, and exit"},
+    {KEY("eal", "arguments", "ARGUMENT ..."), .may_repeat = true,
+     .help = "arguments of DPDK's EAL, separated by spaces; on the command line they stand before "
+             "the --. There, an argument replaces those of its name in the file; -l, -c, --lcores "
+             "and --coremask count as one name, and so do the devices: -a, -b, --vdev, --preset"},
     {.name = "print-preset", .kind = NJ_OPTION_EAL, .value = "NAME,KEY=VALUE,...",
      .help = "print the EAL arguments of a preset and exit"},
 
-    {.name = "port", LIST(port), .value = "N[=LCORES]", .group = "network",
+    {.name = "port", .group = "network", .section = "network", LIST(port), .value = "N[=LCORES]",
      .help = "DPDK port number, needed if the EAL finds several ports. Each lcore polls one port: "
              "the listed lcores (=4-7), or an equal share of the lcores that no port lists. With "
              "several ports, append @N to a value of --addr, --gateway, --route, --neighbour or "
              "--vlan to select the port"},
-    {.name = "addr", LIST(addr), .value = "ADDRESS/PREFIX|auto6", .default_text = "required",
+    {.name = "addr", .section = "network", LIST(addr), .value = "ADDRESS/PREFIX|auto6",
+     .default_text = "required",
      .help = "address of the server, IPv4 or IPv6, at most 8 per port; without @N: for the first "
              "port; auto6: IPv6 addresses by router advertisements (SLAAC)"},
-    {.name = "gateway", LIST(gateway), .value = "ADDRESS",
+    {.name = "gateway", .section = "network", LIST(gateway), .value = "ADDRESS",
      .default_text = "IPv6: from router advertisements",
      .help = "default router, one for each address family"},
-    {.name = "route", LIST(route), .value = "NETWORK/PREFIX=ADDRESS",
+    {.name = "route", .section = "network", LIST(route), .value = "NETWORK/PREFIX=ADDRESS",
      .help = "router for a network, at most 16 per port"},
-    {.name = "neighbour", LIST(neighbour), .value = "ADDRESS=MAC",
+    {.name = "neighbour", .section = "network", LIST(neighbour), .value = "ADDRESS=MAC",
      .help = "static neighbour entry, usually for a gateway: ARP and neighbour discovery cannot "
              "change it; at most 7 per port"},
-    {.name = "vlan", LIST(vlan), .value = "ID", .default_text = "untagged",
+    {.name = "vlan", .section = "network", LIST(vlan), .value = "ID", .default_text = "untagged",
      .help = "802.1Q VLAN ID, 1 to 4094"},
-    {.name = "mtu", NUMBER(mtu, NJ_MTU_MIN, NJ_MTU_MAX, "a number of bytes"), .value = "N",
+    {.name = "mtu",
+     .section = "network", NUMBER(mtu, NJ_MTU_MIN, NJ_MTU_MAX, "a number of bytes"), .value = "N",
      .default_text = "the device's, at most 1500", .help = "IP MTU in bytes"},
-    {.name = "listen", NUMBER(listen_port, 1, 65535, "a port"), .value = "PORT",
+    {.name = "listen", .section = "network", NUMBER(listen_port, 1, 65535, "a port"),
+     .value = "PORT",
      .default_text = "80", .help = "TCP port"},
-    {.name = "tls-cert", LIST(tls_cert), .value = "FILE",
-     .help = "certificate chain in PEM; clients are served with TLS 1.3 on --tls-port. Each needs "
-             "its --tls-key, in the same order"},
-    {.name = "tls-key", LIST(tls_key), .value = "FILE",
-     .help = "private key in PEM of the certificate at the same position"},
-    {.name = "tls-port", NUMBER(tls_port, 1, 65535, "a port"), .value = "PORT",
-     .default_text = "443", .help = "TCP port of TLS"},
-    {.name = "tls-ocsp", LIST(tls_ocsp), .value = "FILE",
-     .help = "OCSP response in DER about one of the certificates; clients get it until its "
-             "nextUpdate"},
-    {.name = "tls-client-ca", TEXT(tls_client_ca), .value = "FILE",
-     .help = "certificates of authorities in PEM: clients must have a certificate of one of them"},
-    {.name = "tls-client-optional", SWITCH(tls_client_optional),
-     .help = "with --tls-client-ca: accept clients without a certificate, too"},
-    {.name = "keylog", TEXT(tls_keylog), .value = "FILE",
-     .help = "append the secrets of all TLS connections to a file, to decrypt captures with "
-             "Wireshark; needs --insecure-keylog"},
-    {.name = "insecure-keylog", SWITCH(insecure_keylog),
-     .help = "consent to --keylog: whoever reads the file can decrypt all connections"},
-    {.name = "no-http1", SWITCH(no_http1),
+    {.name = "proxy-protocol", .section = "network", LIST(proxy_protocol), .value = "PORT",
+     .help = "each connection to this port, that of --listen or --tls-port, begins with a header "
+             "of the PROXY protocol, version 1 or 2, which names the client; only from trusted "
+             "proxies"},
+    {.name = "no-http1", .section = "network", SWITCH(no_http1),
      .help = "refuse HTTP/1.x: 505, or no_application_protocol in TLS"},
-    {.name = "rx-ring", NUMBER(rx_ring, NJ_RING_MIN, NJ_RING_MAX, "a number of descriptors"),
+    {.name = "rx-ring",
+     .section = "network", NUMBER(rx_ring, NJ_RING_MIN, NJ_RING_MAX, "a number of descriptors"),
      .value = "N", .default_text = "1024", .help = "descriptors per receive queue"},
-    {.name = "tx-ring", NUMBER(tx_ring, NJ_RING_MIN, NJ_RING_MAX, "a number of descriptors"),
+    {.name = "tx-ring",
+     .section = "network", NUMBER(tx_ring, NJ_RING_MIN, NJ_RING_MAX, "a number of descriptors"),
      .value = "N", .default_text = "1024", .help = "descriptors per transmit queue"},
-    {.name = "rss-key", TEXT(rss_key), .value = "HEX", .default_text = "random",
+    {.name = "rss-key", .section = "network", TEXT(rss_key), .value = "HEX",
+     .default_text = "random",
      .help = "RSS key that spreads connections over lcores, 80 hexadecimal digits; for use with "
              "other equipment that needs it"},
-    {.name = "no-offload", SWITCH(no_offload), .help = "compute checksums in software"},
-    {.name = "newreno", SWITCH(newreno),
+    {.name = "no-offload", .section = "network", SWITCH(no_offload),
+     .help = "compute checksums in software"},
+    {.name = "newreno", .section = "network", SWITCH(newreno),
      .help = "use NewReno congestion control in place of CUBIC"},
-    {.name = "no-ecn", SWITCH(no_ecn), .help = "disable ECN (RFC 3168)"},
+    {.name = "no-ecn", .section = "network", SWITCH(no_ecn), .help = "disable ECN (RFC 3168)"},
 
-    {.name = "root", TEXT(root), .value = "DIR", .group = "content", .help = "folder to serve"},
-    {.name = "serve-private", SWITCH(serve_private),
-     .help = "with --user root, also serve files that other users cannot read; without it: 403"},
-    {.name = "cache", SIZE(cache_bytes, 0, NJ_BYTES_MAX, "a size such as 64MiB or 1GiB"),
-     .default_text = "1GiB", .help = "memory for file contents, e.g. 512MiB"},
+    {.name = "tls-cert", .group = "tls", .section = "tls", .key = "cert", LIST(tls_cert),
+     .value = "FILE",
+     .help = "certificate chain in PEM; clients are served with TLS 1.3 on --tls-port. Each needs "
+             "its --tls-key, in the same order"},
+    {.name = "tls-key", .section = "tls", .key = "key", LIST(tls_key), .value = "FILE",
+     .help = "private key in PEM of the certificate at the same position"},
+    {.name = "tls-port", .section = "tls", .key = "port", NUMBER(tls_port, 1, 65535, "a port"),
+     .value = "PORT",
+     .default_text = "443", .help = "TCP port of TLS"},
+    {.name = "tls-ocsp", .section = "tls", .key = "ocsp", LIST(tls_ocsp), .value = "FILE",
+     .help = "OCSP response in DER about one of the certificates; clients get it until its "
+             "nextUpdate"},
+    {.name = "tls-client-ca", .section = "tls", .key = "client_ca", TEXT(tls_client_ca),
+     .value = "FILE",
+     .help = "certificates of authorities in PEM: clients must have a certificate of one of them"},
+    {.name = "tls-client-optional", .section = "tls",
+     .key = "client_optional", SWITCH(tls_client_optional),
+     .help = "with --tls-client-ca: accept clients without a certificate, too"},
+    {.name = "keylog", .section = "tls", TEXT(tls_keylog), .value = "FILE",
+     .help = "append the secrets of all TLS connections to a file, to decrypt captures with "
+             "Wireshark; needs --insecure-keylog"},
+    {.name = "insecure-keylog", .section = "tls", SWITCH(insecure_keylog),
+     .help = "consent to --keylog: whoever reads the file can decrypt all connections"},
+
+    {.name = "root", .group = "files", .section = "files", TEXT(root), .value = "DIR",
+     .help = "folder to serve"},
     {.name = "index", .section = "files", TEXT(index), .value = "NAME",
      .default_text = "index.html", .help = "index file of a folder"},
     {.name = "listing", .section = "files", SWITCH(listing),
@@ -131,42 +156,19 @@ const struct nj_option nj_options[] = {
      WORD(symlinks, NJ_SYMLINKS_NONE, NJ_SYMLINKS_BENEATH, "none|owner|beneath"),
      .help = "symbolic links to follow: none, those to files of the link's owner, or those that "
              "stay below the root; targets must be relative"},
-    {.name = "file-reads", .default_text = "auto",
+
+    {.name = "cache", .group = "storage",
+     .section = "storage", .may_be_zero = true,
+     SIZE(cache_bytes, 1 << 20, CACHE_MAX, "a size such as 64MiB or 1GiB"),
+     .default_text = "1GiB", .help = "memory for file contents, e.g. 512MiB"},
+    {.name = "file-reads", .section = "storage", .default_text = "auto",
      WORD(file_reads, NJ_FILE_READS_AUTO, NJ_FILE_READS_THREADS, "auto|direct|buffered|threads"),
      .help = "how to read large files: io_uring bypassing the page cache, io_uring through it, or "
              "threads; auto: direct if available, else threads"},
+    {.name = "serve-private", .section = "storage", SWITCH(serve_private),
+     .help = "with --user root, also serve files that other users cannot read; without it: 403"},
 
-    {.name = "config", TEXT(policy_file), .value = "FILE", .group = "limits (docs/policy.md)",
-     .help = "policy file: classes, clients, lists, hours; reloaded on SIGHUP. Options override "
-             "the file"},
-    {.name = "check", .kind = NJ_OPTION_MODE,
-     .help = "check options, policy file, content types, files of TLS, the folder of --root, the "
-             "user of --user and the access log, print the result with errors and warnings, and "
-             "exit"},
-    {.name = "rate", SOME_RATE(rate), .default_text = "none",
-     .help = "rate of the whole server, e.g. 20MiB/s or 100Mbit/s"},
-    {.name = "rate-per-client", SOME_RATE(rate_per_client), .default_text = "none",
-     .help = "rate of one client address (IPv6: one /64), over all its connections; if there are "
-             "classes, in each class"},
-    {.name = "rate-per-request", SOME_RATE(rate_per_request), .default_text = "none",
-     .help = "rate of one response"},
-    {.name = "rate-after", SOME_BYTES(rate_after), .default_text = "no bytes",
-     .help = "first bytes of a response that --rate-per-request does not limit"},
-    {.name = "connections-per-client", SOME(connections_per_client), .default_text = "none",
-     .help = "open connections of one client"},
-    {.name = "streams-per-client", SOME(streams_per_client), .default_text = "none",
-     .help = "open requests of one client"},
-    {.name = "requests-per-client", SOME(requests_per_client), .default_text = "none",
-     .help = "requests per second of one client; above: 429"},
-    {.name = "trusted-proxy", LIST(trusted_proxy), .value = "NETWORK",
-     .help = "proxies whose connections count for no client and who may name clients in a header, "
-             "e.g. 10.0.0.0/8"},
-    {.name = "proxy-protocol", LIST(proxy_protocol), .value = "PORT",
-     .help = "each connection to this port, that of --listen or --tls-port, begins with a header "
-             "of the PROXY protocol, version 1 or 2, which names the client; only from trusted "
-             "proxies"},
-
-    {.name = "max-body", .section = "limits", SOME_BYTES(max_body), .group = "requests",
+    {.name = "max-body", .group = "limits", .section = "limits", SOME_BYTES(max_body),
      .default_text = "set by the route", .help = "maximum request body; above: 413"},
     {.name = "max-header-size", .section = "limits",
      SIZE(max_header_size, 1024, 32 * 1024, "a size"), .default_text = "32KiB",
@@ -174,7 +176,8 @@ const struct nj_option nj_options[] = {
     {.name = "max-headers", .section = "limits", NUMBER(max_headers, 8, 128, "a number"),
      .value = "N", .default_text = "128",
      .help = "maximum number of header fields; above: 431"},
-    {.name = "preface-timeout", TIME(preface_timeout_s, 0.1), .default_text = "10s",
+    {.name = "preface-timeout", .section = "limits", TIME(preface_timeout_s, 0.1),
+     .default_text = "10s",
      .help = "maximum time until a new connection sends its first bytes"},
     {.name = "header-timeout", .section = "limits", TIME(header_timeout_s, 0.1),
      .default_text = "10s",
@@ -194,45 +197,143 @@ const struct nj_option nj_options[] = {
      .help = "maximum time a response may stall (time spent paced does not count)"},
     {.name = "min-rate", .section = "limits", SOME_RATE(min_rate), .default_text = "none",
      .help = "minimum average rate of a response over --send-timeout"},
-    {.name = "idle-timeout", TIME(idle_timeout_s, 0.1), .default_text = "75s",
+    {.name = "idle-timeout", .section = "limits", TIME(idle_timeout_s, 0.1), .default_text = "75s",
      .help = "maximum time a connection may have no running request"},
-    {.name = "max-connections", NUMBER(conns_max, 1, 1 << 24, "a number"), .value = "N",
+    {.name = "max-connections", .section = "limits", NUMBER(conns_max, 1, 1 << 24, "a number"),
+     .value = "N",
      .default_text = "65536", .help = "maximum TCP connections per lcore"},
 
-    {.name = "access-log", .section = "log", TEXT(access_log), .value = "FILE",
-     .group = "running", .default_text = "none",
+    {.name = "access-log", .group = "log", .section = "log", TEXT(access_log), .value = "FILE",
+     .default_text = "none",
      .help = "log one line per request; -: standard output"},
     {.name = "log-format", .section = "log", .default_text = "combined",
      WORD(log_format, NJ_LOG_COMBINED, NJ_LOG_LOGFMT, "combined|json|logfmt"),
      .help = "format of the access log"},
-    {.name = "user", TEXT(user), .value = "NAME[:GROUP]",
+
+    {.name = "user", .group = "user", .section = "user", .key = "name", TEXT(user),
+     .value = "NAME[:GROUP]",
      .default_text = "as root: nightjar if it exists, else nobody",
      .help = "user to become when the ports are open; files are then opened as this user; root: "
              "keep all privileges"},
-    {.name = "drain-timeout", TIME(drain_timeout_s, 0), .default_text = "10s",
+
+    {.name = "drain-timeout", .group = "process", .section = "process", TIME(drain_timeout_s, 0),
+     .default_text = "10s",
      .help = "time for running responses after SIGTERM, SIGINT or SIGQUIT, e.g. 500ms"},
-    {.name = "upgrade-socket", TEXT(upgrade_socket), .value = "PATH", .default_text = "none",
+    {.name = "upgrade-socket", .section = "process", TEXT(upgrade_socket), .value = "PATH",
+     .default_text = "none",
      .help = "take over from the server that listens at PATH, if there is one, without refusing a "
              "connection; then listen there for the next process (tap and net_af_packet only)"},
-    {.name = "upgrade-timeout", TIME(upgrade_timeout_s, 0), .default_text = "1h",
+    {.name = "upgrade-timeout", .section = "process", TIME(upgrade_timeout_s, 0),
+     .default_text = "1h",
      .help = "time for running responses after another process has taken over"},
-    {.name = "workers", NUMBER(workers, 1, NJ_WORKERS_MAX, "a number"), .value = "N",
+    {.name = "workers", .section = "process", NUMBER(workers, 1, NJ_WORKERS_MAX, "a number"),
+     .value = "N",
      .default_text = "one per CPU without an lcore, at most 4",
      .help = "threads for OS_BLOCKING handlers"},
-    {.name = "fibers", NUMBER(fibers_max, 1, NJ_FIBERS_MAX, "a number"), .value = "N",
+    {.name = "fibers", .section = "process", NUMBER(fibers_max, 1, NJ_FIBERS_MAX, "a number"),
+     .value = "N",
      .default_text = "256", .help = "maximum waiting handlers per lcore"},
-    {.name = "strategy", WORD(strategy, NJ_RUN_EWYK, NJ_RUN_PEC, "ewyk|pc|pec"),
+    {.name = "strategy",
+     .section = "process", WORD(strategy, NJ_RUN_EWYK, NJ_RUN_PEC, "ewyk|pc|pec"),
      .default_text = "ewyk",
      .help = "where handlers run: ewyk (by their type), or for comparison pc (all inline) or pec "
              "(all on workers)"},
-    {.name = "idle", WORD(idle, NJ_IDLE_SLEEP, NJ_IDLE_INTERRUPT, "sleep|spin|pause|interrupt"),
+    {.name = "idle",
+     .section = "process", WORD(idle, NJ_IDLE_SLEEP, NJ_IDLE_INTERRUPT,
+     "sleep|spin|pause|interrupt"),
      .default_text = "sleep",
      .help = "what an idle lcore does: sleep (up to 1 ms; with a tap or veth until a packet "
              "arrives), spin (poll), pause (poll at low power, if the CPU can), interrupt (wait "
              "for a receive interrupt, if the NIC has them)"},
-    {.name = "busy-poll", SWITCH(busy_poll), .help = "same as --idle spin"},
-    {.name = "live", SWITCH(live),
+    {.name = "busy-poll", .section = "process", SWITCH(busy_poll), .help = "same as --idle spin"},
+    {.name = "live", .section = "process", SWITCH(live),
      .help = "print rates every second, if stderr is a terminal"},
+
+    {.name = "rate", .group = "policy", IN_POLICY("server", "rate"), SOME_RATE(rate),
+     .default_text = "none",
+     .help = "rate of the whole server, e.g. 20MiB/s or 100Mbit/s"},
+    {KEY("server", "ceiling", "RATE"), .help = "maximum rate of the server; default: its rate"},
+    {KEY("server", "burst", "SIZE"), .help = "bytes that may be sent at once after a pause"},
+    {KEY("server", "allow", "LIST,..."), .help = "only addresses on these lists are accepted"},
+    {KEY("server", "deny", "LIST,..."),
+     .help = "addresses on these lists are refused, also if allow has them"},
+    {KEY("server", "deny_action", "drop|reset|forbid"), .help = "how: no reply, RST, or 403"},
+    {.name = "rate-per-client", IN_POLICY("class default", "client_rate"),
+     SOME_RATE(rate_per_client), .default_text = "none",
+     .help = "rate of one client address (IPv6: one /64), over all its connections; if there are "
+             "classes, in each class"},
+    {.name = "rate-per-request", IN_POLICY("class default", "request_rate"),
+     SOME_RATE(rate_per_request), .default_text = "none",
+     .help = "rate of one response"},
+    {.name = "rate-after", IN_POLICY("class default", "rate_after"), SOME_BYTES(rate_after),
+     .default_text = "no bytes",
+     .help = "first bytes of a response that --rate-per-request does not limit"},
+    {.name = "connections-per-client", IN_POLICY("class default", "connections"),
+     SOME(connections_per_client), .default_text = "none",
+     .help = "open connections of one client"},
+    {.name = "streams-per-client", IN_POLICY("class default", "streams"),
+     SOME(streams_per_client), .default_text = "none",
+     .help = "open requests of one client"},
+    {.name = "requests-per-client", IN_POLICY("class default", "requests"),
+     SOME(requests_per_client), .default_text = "none",
+     .help = "requests per second of one client; above: 429"},
+    {.name = "trusted-proxy", IN_POLICY("client", "trusted_proxy"), LIST(trusted_proxy),
+     .value = "NETWORK",
+     .help = "proxies whose connections count for no client and who may name clients in a header, "
+             "e.g. 10.0.0.0/8"},
+    {KEY("client", "by", "address|header NAME|cookie NAME"), .help = "what identifies a client"},
+    {KEY("client", "prefix4", "N"),
+     .help = "bits of an IPv4 address that identify a client, 8 to 32"},
+    {KEY("client", "prefix6", "N"),
+     .help = "bits of an IPv6 address that identify a client, 16 to 128"},
+    {KEY("list NAME", "networks", "NETWORK,..."), .may_repeat = true,
+     .help = "addresses and networks of the list"},
+    {KEY("list NAME", "file", "FILE"), .may_repeat = true,
+     .help = "file with one of them per line; relative to the folder of this file"},
+    {KEY("class NAME", "path", "PREFIX,..."), .may_repeat = true,
+     .help = "paths that begin like this, after decoding"},
+    {KEY("class NAME", "host", "NAME,..."), .may_repeat = true,
+     .help = "hosts of requests, without port"},
+    {KEY("class NAME", "list", "LIST,..."), .may_repeat = true,
+     .help = "clients on one of these lists"},
+    {KEY("class NAME", "header", "NAME: VALUE"),
+     .help = "requests with this field; NAME alone: with any value"},
+    {KEY("class NAME", "tls_subject", "TEXT"),
+     .help = "clients with a certificate of this subject (RFC 4514); *: of any"},
+    {KEY("class NAME", "hours", "HH:MM-HH:MM"), .help = "the class exists in these hours only"},
+    {KEY("class NAME", "rate", "RATE"),
+     .help = "guaranteed rate of the class; without ceiling, its maximum, too"},
+    {KEY("class NAME", "ceiling", "RATE"),
+     .help = "maximum rate of the class, with the unused rate of others"},
+    {KEY("class NAME", "burst", "SIZE"), .help = "bytes that may be sent at once after a pause"},
+    {KEY("class NAME", "client_rate", "RATE"), .help = "rate of a client in the class"},
+    {KEY("class NAME", "client_ceiling", "RATE"), .help = "its maximum"},
+    {KEY("class NAME", "client_burst", "SIZE"),
+     .help = "bytes that a client may get at once after a pause"},
+    {KEY("class NAME", "request_rate", "RATE"), .help = "rate of a response"},
+    {KEY("class NAME", "request_ceiling", "RATE"), .help = "its maximum"},
+    {KEY("class NAME", "request_burst", "SIZE"),
+     .help = "bytes of a response that may be sent at once after a pause"},
+    {KEY("class NAME", "rate_after", "SIZE"),
+     .help = "first bytes of a response that request_rate does not limit"},
+    {KEY("class NAME", "connections", "N"),
+     .help = "open connections of an address; in [class default] only"},
+    {KEY("class NAME", "streams", "N"), .help = "open requests of a client"},
+    {KEY("class NAME", "requests", "N"), .help = "requests of a client per second; above: 429"},
+    {KEY("class NAME", "requests_burst", "N"),
+     .help = "requests of a client at once after a pause"},
+    {KEY("class NAME", "action", "serve|drop|reset|forbid|429"),
+     .help = "what happens to requests of the class"},
+    {KEY("class NAME", "retry_after", "TIME"), .help = "of the action 429"},
+
+    {.name = "config", .group = "program", TEXT(policy_file), .value = "FILE",
+     .help = "file of the configuration, see nightjar.conf(5); read again on SIGHUP. Options "
+             "override the file: a list of values replaces that of the file, except of "
+             "--trusted-proxy"},
+    {.name = "check", .kind = NJ_OPTION_MODE,
+     .help = "check options, the file of --config, content types, files of TLS, the folder of "
+             "--root, the user of --user and the access log, print the result with errors and "
+             "warnings, and exit"},
     {.name = "print-placement", .kind = NJ_OPTION_MODE,
      .help = "draw which CPU polls which queue and where the workers run, for the lcores of -l or "
              "else the best ones of this host, and exit"},
@@ -247,7 +348,25 @@ const uint32_t nj_n_options = NJ_ARRAY_LEN(nj_options);
 
 bool nj_option_has_field(const struct nj_option *o)
 {
-    return o->kind > NJ_OPTION_MODE;
+    return o->kind > NJ_OPTION_KEY;
+}
+
+bool nj_option_is_named(const struct nj_option *o)
+{
+    return o->kind != NJ_OPTION_KEY;
+}
+
+bool nj_option_may_repeat(const struct nj_option *o)
+{
+    return o->may_repeat || o->kind == NJ_OPTION_LIST;
+}
+
+const char *nj_option_key(const struct nj_option *o, char key[NJ_OPTION_KEY_BYTES])
+{
+    snprintf(key, NJ_OPTION_KEY_BYTES, "%s", o->key ? o->key : o->name);
+    for (char *p = key; (p = strchr(p, '-'));)
+        *p = '_';
+    return key;
 }
 
 bool nj_option_takes_value(const struct nj_option *o)

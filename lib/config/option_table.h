@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of all options. The parser of the command line, the policy file, the range checks,
- * --help, docs/options.md and man/nightjar.1 are made from it. The program compiles this file, too,
- * so it may include lib/base only and constants of other layers. */
+/* The table of all options of the command line and all keys of the file of --config. The parsers of
+ * both, the range checks, --help, docs/options.md and the manual pages are made from it. The
+ * program compiles this file, too, so it may include lib/base only and constants of other layers.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -10,7 +11,8 @@
 
 enum nj_option_kind {
     NJ_OPTION_EAL,    /* takes a value, before the --; eal_preset.c reads it; no field */
-    NJ_OPTION_MODE,   /* takes no value; the program prints something and exits; no field */
+    NJ_OPTION_MODE,   /* the program prints something and exits; no field */
+    NJ_OPTION_KEY,    /* of the file only; policy_file.c reads it; no field */
     NJ_OPTION_TEXT,   /* const char * */
     NJ_OPTION_LIST,   /* const char *[max]: each call appends one value */
     NJ_OPTION_SWITCH, /* bool; the kinds after it have a range */
@@ -23,20 +25,24 @@ enum nj_option_kind {
 
 struct nj_option {
     const char *name;
-    const char *section; /* of the policy file, where '_' stands for '-'; NULL: command line only */
+    const char *section; /* of the file; NULL: command line only */
+    const char *key;     /* in the section; NULL: the name, with '_' for '-' */
     enum nj_option_kind kind;
+    bool in_policy;         /* policy_file.c reads the key, which is not a field as the option is */
     bool may_be_none;       /* "none" means NJ_NONE of that width */
+    bool may_be_zero;       /* although it is less than `min` */
+    bool may_repeat;        /* the key of NJ_OPTION_EAL and NJ_OPTION_KEY */
     uint16_t width, offset; /* of the field in struct nj_server_config, in bytes */
     double min, max;
     const char *expected; /* syntax of the value, for error messages, without range and "none" */
 
-    const char *group;        /* title of the group that begins here; NULL: the group goes on */
+    const char *group;        /* name of the group that begins here; NULL: the group goes on */
     const char *value;        /* name of the value in help texts; a WORD shows its words instead */
     const char *default_text; /* NULL: off, or none is needed */
     const char *help;         /* without range and default */
 };
 
-#define NJ_OPTIONS_MAX 96 /* for arrays with one element per option */
+#define NJ_OPTIONS_MAX 128 /* for arrays with one element per option */
 
 extern const struct nj_option nj_options[];
 extern const uint32_t nj_n_options;
@@ -44,5 +50,12 @@ extern const uint32_t nj_n_options;
 /* Does nj_server_config_set() accept the option? */
 bool nj_option_has_field(const struct nj_option *o);
 bool nj_option_takes_value(const struct nj_option *o);
+/* Is it on the command line: not a key alone? */
+bool nj_option_is_named(const struct nj_option *o);
+bool nj_option_may_repeat(const struct nj_option *o);
+
+#define NJ_OPTION_KEY_BYTES 64
+/* The key in the file, for an option with a section. Returns `key`. */
+const char *nj_option_key(const struct nj_option *o, char key[NJ_OPTION_KEY_BYTES]);
 /* Format the range, "1280 to 9000", or of a list "up to 8 times"; "" if there is none to tell. */
 void nj_option_format_range(const struct nj_option *o, char *text, size_t n_text);

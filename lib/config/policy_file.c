@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Parses the policy file: classifies its sections, then reads their keys. Reference:
- * docs/policy.md. */
+/* Parses the file of the configuration: classifies its sections, then reads their keys. */
 #include "config/policy_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/compiler.h"
 #include "base/units.h"
 #include "config/config_by_name.h"
 #include "config/settings_validate.h"
@@ -20,17 +20,6 @@ struct section {
     enum kind kind;
     uint32_t index; /* of the list, class, override, site or path */
     const char *name;
-};
-
-static const char *const extra_keys[][6] = {
-    [SERVER] = {"allow", "deny", "deny_action"},
-    [CLIENT] = {"by", "prefix4", "prefix6", "trusted_proxy"},
-    [LIST] = {"networks", "file"},
-    [CLASS] = {"path", "host", "list", "header", "tls_subject", "hours"},
-    [HOURS] = {NULL},
-    [CONFIG] = {NULL},
-    [SITE] = {NULL},
-    [SITE_PATH] = {NULL},
 };
 
 /* --- diagnostics ---------------------------------------------------------------------------- */
@@ -51,98 +40,104 @@ static bool is_of_site(const struct section *s)
     return s->kind == SITE || s->kind == SITE_PATH;
 }
 
+/* The table's name of the section. */
+static const char *table_section(const struct section *s)
+{
+    return s->kind == CLASS || (s->kind == HOURS && !is_server(s)) ? "class NAME"
+           : s->kind == LIST                                       ? "list NAME"
+           : s->kind == CLIENT                                     ? "client"
+           : is_server(s)                                          ? "server"
+           : is_of_site(s)                                         ? "site NAME"
+                                                                   : s->name;
+}
+
 /* The i-th key of such a section. */
 static const char *key_name(void *section, uint32_t i)
 {
     const struct section *s = section;
-    const struct nj_option *c;
+    char key[NJ_OPTION_KEY_BYTES];
 
-    if (s->kind == CONFIG) {
-        uint32_t k = 0;
-        while ((c = nj_config_file_option_at(k++)))
-            if (strcmp(c->section, s->name) == 0 && i-- == 0)
-                return c->name;
-        return NULL;
+    for (const struct nj_option *o = nj_options; o < nj_options + nj_n_options; o++) {
+        if (!o->section || strcmp(o->section, table_section(s)) != 0)
+            continue;
+        bool is_key = s->kind != HOURS || nj_class_key_find(nj_option_key(o, key)) >= 0;
+        if (is_key && i-- == 0)
+            return o->key ? o->key : o->name;
     }
     if (is_of_site(s))
         return nj__site_key_name(s->kind == SITE, i);
-    uint32_t n = 0;
-    while (n < 6 && extra_keys[s->kind][n])
-        n++;
-    if (i < n)
-        return extra_keys[s->kind][i];
-    i -= n;
-    for (uint32_t k = 0; has_limits(s) && k < nj_class_keys_count(); k++)
-        if ((!is_server(s) || nj_class_key_allowed_for_server(k)) && i-- == 0)
-            return nj_class_key_name(k);
     return NULL;
 }
 
+/* Those of options come last. */
 static const char *section_name(void *unused, uint32_t i)
 {
-    static const char *const names[] = {"server", "client", "list",   "class", "site",
-                                        "path",   "files",  "limits", "log",   NULL};
+    static const char *const names[] = {"server", "client", "list", "class", "site", "path"};
+    const char *before = "";
+
     (void)unused;
-    return names[i];
+    if (i < NJ_ARRAY_LEN(names))
+        return names[i];
+    i -= NJ_ARRAY_LEN(names);
+    for (const struct nj_option *o = nj_options; o < nj_options + nj_n_options; o++) {
+        bool is_next = o->section && !o->in_policy && !strchr(o->section, ' ') &&
+                       strcmp(o->section, before) != 0 && strcmp(o->section, "server") != 0 &&
+                       strcmp(o->section, "client") != 0;
+        if (is_next && i-- == 0)
+            return o->section;
+        before = is_next ? o->section : before;
+    }
+    return NULL;
 }
 
-/* Keys are written with '_' in some places, and with '-' in others. */
-static void copy_key(char to[NJ_INI_NAME_BYTES], const char *from, char was, char is)
+static void copy_key(char to[NJ_INI_NAME_BYTES], const char *from)
 {
     snprintf(to, NJ_INI_NAME_BYTES, "%s", from);
-    for (char *p = to; (p = strchr(p, was)); p++)
-        *p = is;
+    for (char *p = to; (p = strchr(p, '-'));)
+        *p = '_';
 }
 
-/* Reports a key that belongs in another section or on the command line. `word` is the key with
- * dashes. */
-static bool report_misplaced_key(struct nj__policy_reader *r, const struct section *s,
-                                 const char *word, const struct nj_ini_entry *e)
+/* Where a key stands that is none of its section: "[network] or [tls]", or in the section itself
+ * under another name than that of its option. */
+static bool find_key(const struct section *s, const char *word, char *where, size_t n)
 {
-    const struct nj_option *c;
-    char key[NJ_INI_NAME_BYTES];
+    char key[NJ_OPTION_KEY_BYTES], name[NJ_INI_NAME_BYTES];
+    size_t at = 0;
 
-    for (uint32_t i = 0; (c = nj_config_file_option_at(i)); i++) {
-        if (strcmp(c->name, word) != 0)
+    for (const struct nj_option *o = nj_options; o < nj_options + nj_n_options && at < n; o++) {
+        if (!o->section || (o->in_policy && strcmp(o->section, "class default") == 0 &&
+                            strcmp(nj_option_key(o, key), word) == 0))
             continue;
-        nj_diag_add(r->faults, r->path, e->line, "%s: unknown in [%s]: it belongs in [%s]", e->key,
-                    s->ini->name, c->section);
-        return true;
-    }
-    copy_key(key, e->key, '-', '_');
-    if (!has_limits(s) || is_server(s)) {
-        if (nj_class_key_find(key) >= 0) {
-            nj_diag_add(r->faults, r->path, e->line,
-                        "%s: unknown in [%s]: it belongs in a [class NAME]", e->key, s->ini->name);
+        copy_key(name, o->name);
+        bool is_key = strcmp(nj_option_key(o, key), word) == 0;
+        if (!is_key && strcmp(name, word) != 0)
+            continue;
+        if (strcmp(o->section, table_section(s)) == 0 && !is_key) {
+            snprintf(where, n, "did you mean %s?", key);
             return true;
         }
+        at += (size_t)snprintf(where + at, n - at, "%s[%s]%s%s", at ? " or " : "it belongs in ",
+                               o->section, is_key ? "" : " as ", is_key ? "" : key);
     }
-    if (nj_server_config_takes(word) < 0)
-        return false;
-    nj_diag_add(r->faults, r->path, e->line,
-                "%s: unknown in [%s]: it is an option of the command line, --%s", e->key,
-                s->ini->name, word);
-    return true;
+    return at > 0;
 }
 
 static void report_unknown_key(struct nj__policy_reader *r, struct section *s,
                                const struct nj_ini_entry *e)
 {
-    char word[NJ_INI_NAME_BYTES], meant[NJ_INI_NAME_BYTES];
+    char word[NJ_INI_NAME_BYTES], meant[NJ_INI_NAME_BYTES], where[160];
 
-    copy_key(word, e->key, '_', '-');
-    if (report_misplaced_key(r, s, word, e))
-        return;
-    copy_key(word, e->key, s->kind == CONFIG ? '_' : '-', s->kind == CONFIG ? '-' : '_');
-    const char *near = nj__policy_closest_name(word, key_name, s);
-    copy_key(meant, near ? near : "", '-', '_');
-    if (near)
-        nj_diag_add(r->faults, r->path, e->line, "%s: unknown in [%s]: did you mean %s?", e->key,
-                    s->ini->name, meant);
-    else
-        nj_diag_add(r->faults, r->path, e->line,
-                    "%s: unknown in [%s]: expected a key that docs/policy.md lists for it", e->key,
-                    s->ini->name);
+    copy_key(word, e->key);
+    if (is_of_site(s) || !find_key(s, word, where, sizeof where)) {
+        const char *near = nj__policy_closest_name(word, key_name, s);
+        copy_key(meant, near ? near : "");
+        const char *page = is_of_site(s) ? "docs/sites.md" : "nightjar.conf(5)";
+        snprintf(where, sizeof where,
+                 near ? "did you mean %s?" : "expected a key that %s lists for it",
+                 near ? meant : page);
+    }
+    nj_diag_add(r->faults, e->file, e->line, "%s: unknown in [%s]: %s", e->key, s->ini->name,
+                where);
 }
 
 /* --- sections ------------------------------------------------------------------------------- */
@@ -167,7 +162,7 @@ static uint32_t split(const char *name, char word[4][NJ_INI_SECTION_BYTES])
 static enum kind section_error(struct nj__policy_reader *r, const struct section *s,
                                const char *expected)
 {
-    nj_diag_add(r->faults, r->path, s->ini->line, "[%s]: expected %s", s->ini->name, expected);
+    nj_diag_add(r->faults, s->ini->file, s->ini->line, "[%s]: expected %s", s->ini->name, expected);
     return INVALID;
 }
 
@@ -190,6 +185,7 @@ static enum kind declare_class(struct nj__policy_reader *r, struct section *s, c
 
     if (strcmp(name, "default") == 0) {
         f->class_at[0].line = s->ini->line;
+        f->class_at[0].file = s->ini->file;
         s->index = 0;
         return CLASS;
     }
@@ -201,6 +197,7 @@ static enum kind declare_class(struct nj__policy_reader *r, struct section *s, c
     struct nj_class_def *c = &f->class_at[f->n_classes++];
     snprintf(c->name, sizeof c->name, "%s", name);
     c->line = s->ini->line;
+    c->file = s->ini->file;
     c->is_incomplete = s->ini->is_incomplete;
     return CLASS;
 }
@@ -235,9 +232,9 @@ static enum kind unknown_section(struct nj__policy_reader *r, const struct secti
 
     if (!near)
         return section_error(r, s,
-                             "server, client, list NAME, class NAME, site NAME, path SITE PATH, "
-                             "files, limits or log");
-    nj_diag_add(r->faults, r->path, s->ini->line, "[%s]: unknown section: did you mean [%s]?",
+                             "eal, network, tls, files, storage, limits, log, user, process, "
+                             "server, client, list NAME, class NAME, site NAME or path SITE PATH");
+    nj_diag_add(r->faults, s->ini->file, s->ini->line, "[%s]: unknown section: did you mean [%s]?",
                 s->ini->name,
                 strcmp(near, "class") == 0  ? "class NAME"
                 : strcmp(near, "list") == 0 ? "list NAME"
@@ -292,7 +289,7 @@ static enum kind classify_section(struct nj__policy_reader *r, struct section *s
         return CLIENT;
     if (strcmp(word[0], "site") == 0 || strcmp(word[0], "path") == 0)
         return classify_site(r, s, word, n);
-    for (uint32_t i = 6; section_name(NULL, i); i++) {
+    for (uint32_t i = 6; section_name(NULL, i); i++) { /* behind those with names of their own */
         if (strcmp(word[0], section_name(NULL, i)) == 0 && n == 1) {
             s->name = section_name(NULL, i);
             return CONFIG;
@@ -336,7 +333,7 @@ static bool read_limit(struct nj__policy_reader *r, const struct section *s, con
         return false;
     if (!is_server(s) && of != 0 && strcmp(key, "connections") == 0)
         nj_diag_add(
-            r->faults, r->path, e->line,
+            r->faults, e->file, e->line,
             "connections: only [class default] may set it: connections are counted before the "
             "class of a request is known");
     if (!nj_class_key_parse(keys, (uint32_t)i, e->value, &expected))
@@ -413,63 +410,80 @@ static bool read_client(struct nj__policy_reader *r, const char *key, const stru
             nj__policy_report_bad_value(r, e, "a number of bits from 16 to 128");
         r->f->client_bits6 = (uint8_t)bits;
     } else if (strcmp(key, "trusted_proxy") == 0) {
-        nj__policy_add_trusted_proxies(r, e->value, r->path, e->line);
+        nj__policy_add_trusted_proxies(r, e->value, e->file, e->line);
     } else {
         return false;
     }
     return true;
 }
 
-/* [files], [limits], [log]. A value with valid syntax may still be invalid, such as a missing error
- * page: validation runs on all values read so far. */
+/* A section of options. A value with valid syntax may still be invalid, such as the name of an
+ * index file: validation runs on all values read so far, without the folder. */
 static bool read_config(struct nj__policy_reader *r, const struct section *s, const char *key,
                         const struct nj_ini_entry *e)
 {
-    char name[NJ_INI_NAME_BYTES], why[512];
-    uint32_t i = 0;
-    struct nj_settings settings = {.config = &r->file_config};
-    const struct nj_option *c;
+    const struct nj_option *o = nj_config_find_key(s->name, key);
+    struct nj_server_config before = r->file_config, now;
+    struct nj_settings settings = {.config = &now};
+    char why[512];
 
-    copy_key(name, key, '_', '-');
-    while ((c = nj_config_file_option_at(i)) &&
-           (strcmp(c->section, s->name) != 0 || strcmp(c->name, name) != 0))
-        i++;
-    if (!c)
+    if (!o)
         return false;
-    struct nj_server_config before = r->file_config;
-    if (nj_config_set_file_option(&r->file_config, name, e->value, why, sizeof why) != 0) {
+    if (nj_config_set_file_option(&r->file_config, o->name, e->value, why, sizeof why) != 0) {
         nj__policy_report_bad_value(r, e, why);
-    } else if (nj__settings_read_http(&settings, why, sizeof why) != 0) {
-        nj_diag_add(r->faults, r->path, e->line, "%s", why + strspn(why, "-"));
+        return true;
+    }
+    now = r->file_config;
+    now.root = NULL;
+    if (nj__settings_read_http(&settings, why, sizeof why) != 0) {
+        nj_diag_add(r->faults, e->file, e->line, "%s", why + strspn(why, "-"));
         r->file_config = before;
     }
     return true;
 }
 
+static bool read_eal(struct nj__policy_reader *r, const char *key, const struct nj_ini_entry *e)
+{
+    bool is_preset = strcmp(key, "preset") == 0;
+
+    if (strcmp(key, "arguments") != 0 && !is_preset)
+        return false;
+    if (is_preset ? strpbrk(e->value, " \t") != NULL : e->value[0] != '-' || !e->value[1])
+        nj__policy_report_bad_value(r, e,
+                                    is_preset ? "NAME,KEY=VALUE,... without spaces"
+                                              : "arguments of the EAL, e.g. -l 2,3");
+    else if (r->f->n_eal == NJ_POLICY_EAL_MAX)
+        nj_diag_add(r->faults, e->file, e->line, "%s: expected at most %u lines in [eal]", key,
+                    NJ_POLICY_EAL_MAX);
+    else
+        r->f->eal[r->f->n_eal++] = e;
+    return true;
+}
+
 static bool may_repeat(const struct section *s, const char *key)
 {
-    static const char *const names[] = {"networks", "file",       "path",         "host",
-                                        "list",     "error_page", "trusted_proxy"};
+    char name[NJ_OPTION_KEY_BYTES];
 
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(key, names[i]) == 0)
-            return true;
+    for (const struct nj_option *o = nj_options; o < nj_options + nj_n_options; o++)
+        if (o->section && strcmp(o->section, table_section(s)) == 0 &&
+            strcmp(nj_option_key(o, name), key) == 0)
+            return nj_option_may_repeat(o);
     return is_of_site(s) && nj__site_key_may_repeat(key);
 }
 
 /* Reports a second occurrence of a key that may occur once. */
-static bool report_duplicate(struct nj__policy_reader *r, const struct section *s, uint32_t at,
-                             const char *key)
+static bool report_duplicate_key(struct nj__policy_reader *r, const struct section *s, uint32_t at,
+                                 const char *key)
 {
+    const struct nj_ini_entry *e = r->f->ini->entry;
     char other[NJ_INI_NAME_BYTES];
 
     for (uint32_t k = s->ini->first; k < at && !may_repeat(s, key); k++) {
-        copy_key(other, r->f->ini->entry[k].key, '-', '_');
+        copy_key(other, e[k].key);
         if (strcmp(other, key) != 0)
             continue;
-        nj_diag_add(r->faults, r->path, r->f->ini->entry[at].line,
-                    "%s: duplicate in [%s]; first set on line %u", key, s->ini->name,
-                    r->f->ini->entry[k].line);
+        nj_diag_add(r->faults, e[at].file, e[at].line,
+                    "%s: duplicate in [%s]; first set on line %u", key, s->ini->name, e[k].line);
         return true;
     }
     return false;
@@ -493,7 +507,7 @@ static bool read_entry(struct nj__policy_reader *r, const struct section *s, con
     case CLASS:
         return nj__policy_parse_match_key(r, &r->f->class_at[s->index], key, e);
     case CONFIG:
-        return read_config(r, s, key, e);
+        return strcmp(s->name, "eal") == 0 ? read_eal(r, key, e) : read_config(r, s, key, e);
     case SITE:
     case SITE_PATH:
         return nj__site_parse_key(r, s->kind == SITE, s->index, key, e);
@@ -511,8 +525,8 @@ static void read_section(struct nj__policy_reader *r, struct section *s)
 
     for (uint32_t k = s->ini->first; k < s->ini->first + s->ini->n; k++) {
         const struct nj_ini_entry *e = &r->f->ini->entry[k];
-        copy_key(key, e->key, '-', '_');
-        if (!report_duplicate(r, s, k, key) && !read_entry(r, s, key, e))
+        copy_key(key, e->key);
+        if (!report_duplicate_key(r, s, k, key) && !read_entry(r, s, key, e))
             report_unknown_key(r, s, e);
     }
     const struct nj_class_keys *keys = s->kind == SERVER  ? &r->f->server
@@ -520,9 +534,9 @@ static void read_section(struct nj__policy_reader *r, struct section *s)
                                        : s->kind == HOURS ? &r->f->override[s->index].keys
                                                           : NULL;
     if (keys && !nj_class_keys_check(keys, &wrong))
-        nj_diag_add(r->faults, r->path, s->ini->line, "[%s]: %s", s->ini->name, wrong);
+        nj_diag_add(r->faults, s->ini->file, s->ini->line, "[%s]: %s", s->ini->name, wrong);
     if (s->kind == LIST && s->ini->n == 0 && !s->ini->is_incomplete)
-        nj_diag_add(r->faults, r->path, s->ini->line,
+        nj_diag_add(r->faults, s->ini->file, s->ini->line,
                     "[%s]: expected networks = or file =", s->ini->name);
 }
 
@@ -542,13 +556,13 @@ static void check_classes(struct nj__policy_reader *r)
     uint32_t rules = 0;
 
     if (d->has_match || d->hours.from != d->hours.to)
-        nj_diag_add(r->faults, r->path, d->line,
+        nj_diag_add(r->faults, d->file, d->line,
                     "[class default]: matches every other request: expected no path, host, list, "
                     "header or hours");
     for (uint32_t i = 1; i < f->n_classes; i++) {
         const struct nj_class_def *c = &f->class_at[i];
         if (rules <= NJ_CLASS_RULES_MAX && (rules += count_rules(c)) > NJ_CLASS_RULES_MAX)
-            nj_diag_add(r->faults, r->path, c->line,
+            nj_diag_add(r->faults, c->file, c->line,
                         "[class %s]: expected at most %u combinations of path and host in all "
                         "classes",
                         c->name, NJ_CLASS_RULES_MAX);
@@ -614,43 +628,48 @@ static struct nj_policy_file *policy_without_file(const struct nj_server_config 
     return NULL;
 }
 
+/* `n_before`: faults before the file was parsed. Takes over `ini`. */
+static struct nj_policy_file *read_policy(struct nj__policy_reader *r, struct nj_ini *ini,
+                                          struct nj_server_config *config, uint32_t n_before)
+{
+    r->f = new_policy_file();
+    nj_server_config_init(&r->file_config);
+    if (!r->f || !ini) {
+        nj_ini_free(ini);
+        nj_diag_add(r->faults, r->path, 0, "out of memory");
+    } else {
+        r->f->ini = ini;
+        read_sections(r);
+        add_trusted_options(r, config);
+    }
+    if (r->faults->n > n_before) {
+        nj_policy_file_free(r->f);
+        return NULL;
+    }
+    nj_config_fill_unset_from_file(config, &r->file_config);
+    return r->f;
+}
+
 struct nj_policy_file *nj_policy_file_parse(const char *path, const char *text, size_t n_bytes,
                                             struct nj_server_config *config,
                                             struct nj_diags *faults)
 {
-    struct nj__policy_reader r = {.f = new_policy_file(), .path = path, .faults = faults};
+    struct nj__policy_reader r = {.path = path, .faults = faults};
     uint32_t n_before = faults->n;
 
-    r.file_config.root = config->root;
-    if (r.f)
-        r.f->ini = nj_ini_parse(path, text, n_bytes, faults);
-    if (!r.f || !r.f->ini)
-        nj_diag_add(faults, path, 0, "out of memory");
-    else
-        read_sections(&r);
-    if (r.f)
-        add_trusted_options(&r, config);
-    if (faults->n > n_before) {
-        nj_policy_file_free(r.f);
-        return NULL;
-    }
-    nj_config_fill_unset_from_file(config, &r.file_config);
-    return r.f;
+    return read_policy(&r, nj_ini_parse(path, text, n_bytes, faults), config, n_before);
 }
 
 struct nj_policy_file *nj_policy_file_read(const char *path, struct nj_server_config *config,
                                            struct nj_diags *faults)
 {
-    size_t n_bytes;
+    struct nj__policy_reader r = {.path = path, .faults = faults};
+    uint32_t n_before = faults->n;
 
     if (!path)
         return policy_without_file(config, faults);
-    char *text = nj_read_text_file(path, NJ_POLICY_BYTES_MAX, &n_bytes, faults);
-    if (!text)
-        return NULL;
-    struct nj_policy_file *f = nj_policy_file_parse(path, text, n_bytes, config, faults);
-    free(text);
-    return f;
+    struct nj_ini *ini = nj_ini_read(path, faults);
+    return ini ? read_policy(&r, ini, config, n_before) : NULL;
 }
 
 int nj_policy_file_find_class(const struct nj_policy_file *f, const char *name)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The parsed policy file: classes and limits with their hours, lists, and settings that the command
- * line does not set. Reference: docs/policy.md.
+ * The parsed file of the configuration: the policy (classes and limits with their hours, lists),
+ * and settings that the command line does not set. Reference: nightjar.conf(5), docs/policy.md.
  *
  * nj_policy_compile() compiles it to a snapshot (struct nj_policy). The snapshot is a pure
  * function of the file, the command line, the minute of the day and the run-time changes.
@@ -15,12 +15,12 @@
 #include "dpdk/address_list_lookup.h"
 #include "shape/request_policy.h"
 
-#define NJ_POLICY_BYTES_MAX    NJ_INI_BYTES_MAX
 #define NJ_LIST_BYTES_MAX      (4u << 20)
 #define NJ_LIST_FILES_MAX      64u
 #define NJ_NETWORKS_MAX        65536u /* in all lists; 0.5 KB each once compiled */
 #define NJ_POLICY_HOURS_MAX    32u    /* sections with hours, and classes with hours: 32 each */
 #define NJ_POLICY_VALUES_MAX   32u    /* paths of a class, hosts of a class */
+#define NJ_POLICY_EAL_MAX      64u    /* lines of [eal] */
 #define NJ_POLICY_WHOLE_SERVER UINT8_MAX
 
 struct nj_site_sections;
@@ -32,6 +32,7 @@ struct nj_hours {
 
 struct nj_class_def {
     char name[NJ_CLASS_NAME_MAX];
+    const char *file; /* that has the section, and its line */
     uint32_t line;
     uint8_t slot;
     uint32_t slot_gen; /* see struct nj_class */
@@ -53,6 +54,8 @@ struct nj_limit_override {
 
 struct nj_policy_file {
     struct nj_ini *ini; /* owns the strings; NULL: no file */
+    uint32_t n_eal;
+    const struct nj_ini_entry *eal[NJ_POLICY_EAL_MAX]; /* lines of [eal] */
 
     struct nj_class_keys server;
     uint32_t allow, deny;
@@ -80,15 +83,20 @@ struct nj_policy_file {
 };
 
 /* Read the file; `path` NULL: the policy without a file. Returns NULL with the reasons in `faults`.
- * `config` has the values of the command line. Fields that it does not set are set from [files],
- * [limits] and [log]; their strings live as long as the result. */
+ * `config` has the values of the command line. Fields that it does not set are set from the file;
+ * their strings live as long as the result. */
 struct nj_policy_file *nj_policy_file_read(const char *path, struct nj_server_config *config,
                                            struct nj_diags *faults);
-/* The same from text. Names of list files are relative to the folder of `path`. */
+/* The same from text, which may not include files. Names of list files are relative to the folder
+ * of `path`. */
 struct nj_policy_file *nj_policy_file_parse(const char *path, const char *text, size_t n_bytes,
                                             struct nj_server_config *config,
                                             struct nj_diags *faults);
 void nj_policy_file_free(struct nj_policy_file *f);
+/* policy_value_source.c: an error of an option, "--NAME VALUE: ...", becomes one of its line,
+ * "FILE:LINE: KEY VALUE: ...", unless `given`, the command line, sets the option. */
+void nj_policy_file_name_source(const struct nj_policy_file *f,
+                                const struct nj_server_config *given, char *why, size_t n);
 /* Index of a class in class_at, or -1. */
 int nj_policy_file_find_class(const struct nj_policy_file *f, const char *name);
 
@@ -117,7 +125,7 @@ struct nj__policy_reader {
     const char *path;
     struct nj_diags *faults;
     uint32_t network_capacity;           /* capacity of f->network */
-    struct nj_server_config file_config; /* values of [files], [limits] and [log] */
+    struct nj_server_config file_config; /* values of the sections of options */
 };
 
 /* policy_class_match.c: parse a key that selects requests of a class. False: no such key. */

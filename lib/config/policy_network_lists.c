@@ -78,7 +78,7 @@ static void add_networks(struct nj__policy_reader *r, uint32_t list, const char 
 void nj__policy_add_networks(struct nj__policy_reader *r, uint32_t list,
                              const struct nj_ini_entry *e)
 {
-    add_networks(r, list, e->value, r->path, e->line);
+    add_networks(r, list, e->value, e->file, e->line);
 }
 
 void nj__policy_add_trusted_proxies(struct nj__policy_reader *r, const char *networks,
@@ -111,23 +111,20 @@ static void parse_list_line(struct nj__policy_reader *r, uint32_t list, const ch
 
 void nj__policy_load_list(struct nj__policy_reader *r, uint32_t list, const struct nj_ini_entry *e)
 {
-    const char *name = e->value;
-    const char *slash = strrchr(r->path, '/');
-    int n_folder = name[0] == '/' || !slash ? 0 : (int)(slash - r->path) + 1;
-    char path[4096];
     size_t n_bytes;
     uint32_t at = 0, n_before = r->faults->n;
 
-    if ((size_t)snprintf(path, sizeof path, "%.*s%s", n_folder, r->path, name) >= sizeof path) {
-        nj_diag_add(r->faults, r->path, e->line, "file: the name is too long");
-        return;
-    }
     if (r->f->n_list_files == NJ_LIST_FILES_MAX) {
-        nj_diag_add(r->faults, r->path, e->line, "file: expected at most %u files in all lists",
+        nj_diag_add(r->faults, e->file, e->line, "file: expected at most %u files in all lists",
                     NJ_LIST_FILES_MAX);
         return;
     }
-    r->f->list_file[r->f->n_list_files++] = strdup(path);
+    char *path = nj_ini_path_beside(e->file, e->value);
+    if (!path) {
+        nj_diag_add(r->faults, e->file, e->line, "file: out of memory");
+        return;
+    }
+    r->f->list_file[r->f->n_list_files++] = path;
     char *text = nj_read_text_file(path, NJ_LIST_BYTES_MAX, &n_bytes, r->faults);
     for (const char *p = text; text && p < text + n_bytes;) {
         const char *eol = memchr(p, '\n', (size_t)(text + n_bytes - p));
@@ -136,5 +133,5 @@ void nj__policy_load_list(struct nj__policy_reader *r, uint32_t list, const stru
     }
     free(text);
     if (r->faults->n > n_before)
-        nj_diag_add(r->faults, r->path, e->line, "file = %s: has errors (listed above)", name);
+        nj_diag_add(r->faults, e->file, e->line, "file = %s: has errors (listed above)", e->value);
 }

@@ -8,7 +8,7 @@
 void nj__policy_report_bad_value(struct nj__policy_reader *r, const struct nj_ini_entry *e,
                                  const char *expected)
 {
-    nj_diag_add(r->faults, r->path, e->line, "%s = %.80s: expected %s", e->key, e->value, expected);
+    nj_diag_add(r->faults, e->file, e->line, "%s = %.80s: expected %s", e->key, e->value, expected);
 }
 
 bool nj__policy_next_list_item(const char **at, struct nj_str *word)

@@ -45,6 +45,7 @@ struct nj_policies {
     struct nj_server_config given; /* configuration of the command line */
     struct nj_server_config effective;
     struct nj_policy_ops ops;
+    const struct nj_policy_file *first; /* of the start */
     struct source *source;
     struct nj_policy_changes changes;
     uint64_t hours;
@@ -252,6 +253,7 @@ struct nj_policies *nj_policies_new(struct nj_policy_file *first,
     pthread_mutex_init(&p->lock, NULL);
     p->given = *given;
     p->effective = *effective;
+    p->first = first;
     NJ_CHECK(!assign_slots(p, first, &p->slots)); /* as many slots as classes */
     p->hours = nj_policy_active_hours_mask(first, minute);
     p->source = new_source(p, first, true, why, n);
@@ -310,7 +312,7 @@ static uint64_t install_file(struct nj_policies *p, struct nj_policy_file *f, ui
     struct slots slots = p->slots;
     const struct nj_class_def *unplaced = assign_slots(p, f, &slots);
     if (unplaced) {
-        nj_diag_add(faults, path, unplaced->line,
+        nj_diag_add(faults, unplaced->file, unplaced->line,
                     "class %s: no free slot: classes that this file removes still have open "
                     "responses; try again when they have ended, or first load a file with neither",
                     unplaced->name);
@@ -337,6 +339,29 @@ static uint64_t install_file(struct nj_policies *p, struct nj_policy_file *f, ui
     return publish_snapshot(p, s);
 }
 
+static bool same_eal(const struct nj_policy_file *a, const struct nj_policy_file *b)
+{
+    bool same = a->n_eal == b->n_eal;
+
+    for (uint32_t i = 0; same && i < a->n_eal; i++)
+        same = strcmp(a->eal[i]->key, b->eal[i]->key) == 0 &&
+               strcmp(a->eal[i]->value, b->eal[i]->value) == 0;
+    return same;
+}
+
+/* Names the keys that only a start reads, where their values have changed. */
+static void note_changes(const struct nj_policies *p, const struct nj_policy_file *f,
+                         const struct nj_server_config *config, char *note, size_t n)
+{
+    char keys[256];
+
+    nj_config_name_differences(config, &p->effective, keys, sizeof keys);
+    bool eal = !same_eal(f, p->first);
+    if (keys[0] || eal)
+        snprintf(note, n, "%s%s%s changed: needs a restart, see docs/deploy.md", eal ? "[eal]" : "",
+                 eal && keys[0] ? ", " : "", keys);
+}
+
 uint64_t nj_policies_reload(struct nj_policies *p, uint32_t minute, struct nj_diags *faults,
                             struct nj_diags *warnings, char *note, size_t n)
 {
@@ -344,14 +369,13 @@ uint64_t nj_policies_reload(struct nj_policies *p, uint32_t minute, struct nj_di
 
     note[0] = '\0';
     if (!p->given.policy_file) {
-        nj_diag_add(faults, "nightjar", 0, "no policy file to reload: expected --config FILE");
+        nj_diag_add(faults, "nightjar", 0, "no file to reload: expected --config FILE");
         return 0;
     }
     struct nj_policy_file *f = nj_policy_file_read(p->given.policy_file, &config, faults);
     if (!f)
         return 0;
-    if (!nj_config_equals_in_file_options(&config, &p->effective))
-        snprintf(note, n, "changes to [files], [limits] and [log] take effect at the next start");
+    note_changes(p, f, &config, note, n);
     pthread_mutex_lock(&p->lock);
     uint64_t version = install_file(p, f, minute, faults);
     if (version != 0)

@@ -18,7 +18,7 @@ struct warn_ctx {
     struct nj_diags *out;
 };
 
-/* --- line numbers ----------------------------------------------------------------------------- */
+/* --- lines ------------------------------------------------------------------------------------ */
 
 /* Splits a section's name into at most three words. Returns their number. */
 static int section_words(const struct nj_ini_section *s, char word[3][NJ_INI_NAME_BYTES])
@@ -35,9 +35,9 @@ static bool same_key(const char *a, const char *b)
     return *a == *b;
 }
 
-/* The line of a key in [KIND] or [KIND NAME]; 0: not found. */
-static uint32_t line_of(const struct warn_ctx *w, const char *kind, const char *name,
-                        const char *key)
+/* The key in [KIND] or [KIND NAME], or NULL. */
+static const struct nj_ini_entry *entry_of(const struct warn_ctx *w, const char *kind,
+                                           const char *name, const char *key)
 {
     const struct nj_ini *ini = w->f->ini;
     char word[3][NJ_INI_NAME_BYTES];
@@ -49,9 +49,9 @@ static uint32_t line_of(const struct warn_ctx *w, const char *kind, const char *
             continue;
         for (uint32_t k = s->first; k < s->first + s->n; k++)
             if (same_key(ini->entry[k].key, key))
-                return ini->entry[k].line;
+                return &ini->entry[k];
     }
-    return 0;
+    return NULL;
 }
 
 static bool is_always(struct nj_hours h)
@@ -77,12 +77,12 @@ static void warn_of_text(const struct warn_ctx *w)
         const char *mark = looks_like_comment(e->value);
         if (mark)
             nj_diag_add(
-                w->out, w->path, e->line,
+                w->out, e->file, e->line,
                 "warning: %s = %.80s: \"%.40s\" is part of the value; start a comment with #",
                 e->key, e->value, mark);
         if (same_key(e->key, "path") && strchr(e->value, '*'))
             nj_diag_add(
-                w->out, w->path, e->line,
+                w->out, e->file, e->line,
                 "warning: path = %.80s: * is taken literally; a path matches everything with "
                 "that prefix, e.g. /iso/",
                 e->value);
@@ -147,7 +147,7 @@ static void warn_of_shadows(const struct warn_ctx *w)
             x = other ? other : x;
         }
         if (n == n_paths) {
-            nj_diag_add(w->out, w->path, c->line,
+            nj_diag_add(w->out, c->file, c->line,
                         "warning: [class %s]: never matches: [class %s] on line %u comes first and "
                         "matches all its requests",
                         c->name, x->name, x->line);
@@ -155,7 +155,7 @@ static void warn_of_shadows(const struct warn_ctx *w)
         }
         for (uint32_t k = 0; k < c->n_paths; k++)
             if ((x = find_shadowing_class(w, c, c->path[k])))
-                nj_diag_add(w->out, w->path, line_of(w, "class", c->name, "path"),
+                nj_diag_add(w->out, c->file, entry_of(w, "class", c->name, "path")->line,
                             "warning: [class %s]: never matches below %.*s: [class %s] on line %u "
                             "comes first",
                             c->name, (int)c->path[k].n_bytes, c->path[k].p, x->name, x->line);
@@ -175,8 +175,8 @@ static void warn_of_rates_at(const struct warn_ctx *w, const struct nj_policy *p
         return;
     nj_format_rate(sum, all, sizeof all);
     nj_format_rate(most, server, sizeof server);
-    uint32_t line = line_of(w, "server", NULL, "rate");
-    nj_diag_add(w->out, w->path, line,
+    const struct nj_ini_entry *e = entry_of(w, "server", NULL, "rate");
+    nj_diag_add(w->out, e ? e->file : w->path, e ? e->line : 0,
                 "warning: the class rates add up to %s%s, more than the server's %s: no class is "
                 "guaranteed its rate; use ceiling for an upper bound",
                 all, when, server);
@@ -204,19 +204,18 @@ static void warn_of_rates(const struct warn_ctx *w)
 
 /* --- keys without effect ---------------------------------------------------------------------- */
 
-static void NJ_PRINTF(4, 5) warn_no_effect(const struct warn_ctx *w, const char *class_name,
-                                           const char *key, const char *why, ...)
+static void NJ_PRINTF(5, 6) warn_no_effect(const struct warn_ctx *w, const char *kind,
+                                           const char *name, const char *key, const char *why, ...)
 {
-    uint32_t line =
-        class_name ? line_of(w, "class", class_name, key) : line_of(w, "server", NULL, key);
+    const struct nj_ini_entry *e = entry_of(w, kind, name, key);
     char text[160];
     va_list ap;
 
     va_start(ap, why);
     vsnprintf(text, sizeof text, why, ap);
     va_end(ap);
-    if (line > 0)
-        nj_diag_add(w->out, w->path, line, "warning: %s: without effect: %s", key, text);
+    if (e)
+        nj_diag_add(w->out, e->file, e->line, "warning: %s: without effect: %s", key, text);
 }
 
 static bool has_limit(const struct nj_limit *l)
@@ -249,20 +248,20 @@ static void warn_of_class(const struct warn_ctx *w, const struct nj_policy *p,
 
     for (size_t i = 0; i < NJ_ARRAY_LEN(bursts); i++)
         if (!has_limit(bursts[i].l))
-            warn_no_effect(w, c->name, bursts[i].key, "neither %s is set", bursts[i].of);
+            warn_no_effect(w, "class", c->name, bursts[i].key, "neither %s is set", bursts[i].of);
     for (size_t i = 0; i < NJ_ARRAY_LEN(pairs); i++)
         if (has_limit(pairs[i].inner) && has_limit(pairs[i].outer) &&
             ceiling_of(pairs[i].inner) > ceiling_of(pairs[i].outer))
-            warn_no_effect(w, c->name, pairs[i].key, "%s has a lower limit", pairs[i].by);
+            warn_no_effect(w, "class", c->name, pairs[i].key, "%s has a lower limit", pairs[i].by);
     if (c->caps.requests_per_s == 0)
-        warn_no_effect(w, c->name, "requests_burst", "requests is not set");
+        warn_no_effect(w, "class", c->name, "requests_burst", "requests is not set");
     if (c->action != NJ_ACTION_TOO_MANY)
-        warn_no_effect(w, c->name, "retry_after", "the action is not 429");
+        warn_no_effect(w, "class", c->name, "retry_after", "the action is not 429");
     for (uint32_t i = 0; c->action != NJ_ACTION_SERVE && i < nj_class_keys_count(); i++) {
         const char *key = nj_class_key_name(i);
         if (strcmp(key, "action") != 0 && strcmp(key, "retry_after") != 0 &&
             strcmp(key, "connections") != 0)
-            warn_no_effect(w, c->name, key, "no request of this class is served");
+            warn_no_effect(w, "class", c->name, key, "no request of this class is served");
     }
 }
 
@@ -281,7 +280,7 @@ static void warn_of_classes(const struct warn_ctx *w)
             warn_of_class(w, &p, &p.classes[i]);
     }
     if (w->f->deny == 0 && !w->f->allow_only)
-        warn_no_effect(w, NULL, "deny_action", "neither allow nor deny is set");
+        warn_no_effect(w, "server", NULL, "deny_action", "neither allow nor deny is set");
 }
 
 /* Only handlers can use a class that matches nothing. */
@@ -290,7 +289,7 @@ static void warn_of_no_match(const struct warn_ctx *w)
     for (uint32_t i = 1; i < w->f->n_classes && w->given->n_routes == 0; i++) {
         const struct nj_class_def *c = &w->f->class_at[i];
         if (!c->has_match && !c->is_incomplete)
-            nj_diag_add(w->out, w->path, c->line,
+            nj_diag_add(w->out, c->file, c->line,
                         "warning: [class %s]: matches nothing: add path, host, list or header",
                         c->name);
     }
@@ -301,53 +300,41 @@ static void warn_of_lists(const struct warn_ctx *w)
     char word[3][NJ_INI_NAME_BYTES];
 
     for (uint32_t i = 0; i < w->f->n_lists; i++) {
-        uint32_t n = 0, line = 0;
+        const struct nj_ini_section *s = NULL;
+        uint32_t n = 0;
         for (uint32_t k = 0; k < w->f->n_networks; k++)
             n += w->f->network[k].lists >> i & 1;
         for (uint32_t k = 0; k < w->f->ini->n_sections; k++)
             if (section_words(&w->f->ini->section[k], word) == 2 && strcmp(word[0], "list") == 0 &&
                 strcmp(word[1], w->f->list[i]) == 0)
-                line = w->f->ini->section[k].line;
+                s = &w->f->ini->section[k];
         if (n == 0)
-            nj_diag_add(w->out, w->path, line, "warning: [list %s]: the list is empty",
+            nj_diag_add(w->out, s->file, s->line, "warning: [list %s]: the list is empty",
                         w->f->list[i]);
         if (!(w->f->list_used >> i & 1))
             nj_diag_add(
-                w->out, w->path, line,
+                w->out, s->file, s->line,
                 "warning: [list %s]: without effect: no class, site, allow or deny names it",
                 w->f->list[i]);
     }
 }
 
+#define OVERRIDDEN "overridden by --%s on the command line"
+
 /* Keys that the command line overrides. */
 static void warn_of_overruled(const struct warn_ctx *w)
 {
-    const struct nj_server_config *g = w->given;
-    const struct {
-        const char *class_name, *key, *option;
-        bool given;
-    } limits[] = {
-        {NULL, "rate", "rate", g->rate != 0},
-        {NULL, "ceiling", "rate", g->rate != 0},
-        {"default", "client_rate", "rate-per-client", g->rate_per_client != 0},
-        {"default", "request_rate", "rate-per-request", g->rate_per_request != 0},
-        {"default", "rate_after", "rate-after", g->rate_after != 0},
-        {"default", "connections", "connections-per-client", g->connections_per_client != 0},
-        {"default", "streams", "streams-per-client", g->streams_per_client != 0},
-        {"default", "requests", "requests-per-client", g->requests_per_client != 0},
-    };
-    const struct nj_option *c;
+    char key[NJ_OPTION_KEY_BYTES];
 
-    for (size_t i = 0; i < NJ_ARRAY_LEN(limits); i++)
-        if (limits[i].given)
-            warn_no_effect(w, limits[i].class_name, limits[i].key,
-                           "overridden by --%s on the command line", limits[i].option);
-    for (uint32_t i = 0; (c = nj_config_file_option_at(i)); i++) {
-        uint32_t line = nj_config_is_set(g, c->name) ? line_of(w, c->section, NULL, c->name) : 0;
-        if (line > 0)
-            nj_diag_add(w->out, w->path, line,
-                        "warning: %s: without effect: overridden by --%s on the command line",
-                        c->name, c->name);
+    for (const struct nj_option *o = nj_options; o < nj_options + nj_n_options; o++) {
+        bool adds = o->in_policy && o->kind == NJ_OPTION_LIST;
+        if (!o->section || !nj_option_has_field(o) || adds || !nj_config_is_set(w->given, o->name))
+            continue;
+        bool is_class = strcmp(o->section, "class default") == 0;
+        const char *kind = is_class ? "class" : o->section, *name = is_class ? "default" : NULL;
+        warn_no_effect(w, kind, name, nj_option_key(o, key), OVERRIDDEN, o->name);
+        if (strcmp(o->name, "rate") == 0)
+            warn_no_effect(w, kind, name, "ceiling", OVERRIDDEN, o->name);
     }
 }
 
@@ -356,19 +343,19 @@ static void warn_of_open_hosts(const struct warn_ctx *w)
 {
     const struct nj_site_sections *s = w->f->sites;
     const uint32_t hides = NJ_SITE_ALLOW | NJ_SITE_DENY | NJ_SITE_METHODS;
-    uint32_t line = 0;
+    const struct nj_ini_section *at = NULL;
 
     for (uint32_t i = 0; i < s->n_sites; i++) {
         if (s->sites[i].n_names == 0)
             return;
-        if (line == 0 && (s->sites[i].rules.keys & hides))
-            line = s->site_lines[i];
+        if (!at && (s->sites[i].rules.keys & hides))
+            at = s->site_at[i];
     }
-    for (uint32_t i = 0; i < s->n_paths && line == 0; i++)
+    for (uint32_t i = 0; i < s->n_paths && !at; i++)
         if (s->paths[i].rules.keys & hides)
-            line = s->path_lines[i];
-    if (line > 0)
-        nj_diag_add(w->out, w->path, line,
+            at = s->path_at[i];
+    if (at)
+        nj_diag_add(w->out, at->file, at->line,
                     "warning: other hosts have the same files without the rules of this section: "
                     "add a [site default]");
 }
@@ -376,14 +363,14 @@ static void warn_of_open_hosts(const struct warn_ctx *w)
 /* A trusted proxy has no limits as a client. */
 static void warn_of_proxies(const struct warn_ctx *w)
 {
-    uint32_t line = w->f->ini ? line_of(w, "client", NULL, "trusted_proxy") : 0;
+    const struct nj_ini_entry *e = w->f->ini ? entry_of(w, "client", NULL, "trusted_proxy") : NULL;
 
     for (uint32_t i = 0; i < w->f->n_networks; i++) {
         const struct nj_network *net = &w->f->network[i];
         bool v4 = nj_addr_is_v4(&net->addr);
         if (net->lists & w->f->trusted && net->bits == (v4 ? 96 : 0))
             nj_diag_add(
-                w->out, line ? w->path : "--trusted-proxy", line,
+                w->out, e ? e->file : "--trusted-proxy", e ? e->line : 0,
                 "warning: %s: every host is a trusted proxy: connections are not limited, and "
                 "a header may name any client",
                 v4 ? "0.0.0.0/0" : "::/0");

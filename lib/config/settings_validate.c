@@ -64,8 +64,35 @@ static int read_remaining(struct nj_settings *s, const struct nj_server_config *
     return read_handlers(s, config, why, n);
 }
 
-int nj_settings_from_partial_config(struct nj_settings *s, const struct nj_server_config *config,
-                                    char *why, size_t n)
+/* An address and something to serve. */
+static int check_complete(const struct nj_server_config *c, char *why, size_t n)
+{
+    if (!c->addr[0])
+        return nj_set_error(why, n,
+                            "--addr is missing: give our address on the link, e.g. --addr "
+                            "198.18.0.2/24%s",
+                            c->policy_file ? ", or addr in [network] of the file" : "");
+    if (!c->root && c->n_routes == 0)
+        return nj_set_error(why, n,
+                            "--root is missing: give the folder to serve, e.g. --root /srv/www%s",
+                            c->policy_file ? ", or root in [files] of the file" : "");
+    return 0;
+}
+
+static int check_addresses(const struct nj_settings *s, char *why, size_t n)
+{
+    for (uint32_t i = 0; i < s->n_ports; i++) {
+        const struct nj_settings_port *p = &s->port[i];
+        if (p->iface.n_addrs == 0 && !p->slaac)
+            return nj_set_error(
+                why, n, "--port %d has no address: give it one with --addr ADDRESS/PREFIX@%d",
+                p->id, p->id);
+    }
+    return 0;
+}
+
+static int read_settings(struct nj_settings *s, const struct nj_server_config *config,
+                         bool is_complete, char *why, size_t n)
 {
     memset(s, 0, sizeof *s);
     s->effective = *config;
@@ -76,35 +103,25 @@ int nj_settings_from_partial_config(struct nj_settings *s, const struct nj_serve
         return nj_set_error(why, n, "%s: %u error%s, see above; nothing was started",
                             config->policy_file ? config->policy_file : "no policy", s->faults.n,
                             s->faults.n == 1 ? "" : "s");
-    if (read_remaining(s, s->config, why, n) == 0 && nj__settings_load_mime_types(s, why, n) == 0)
+    if ((!is_complete || check_complete(s->config, why, n) == 0) &&
+        read_remaining(s, s->config, why, n) == 0 && nj__settings_load_mime_types(s, why, n) == 0 &&
+        (!is_complete || check_addresses(s, why, n) == 0))
         return 0;
+    nj_policy_file_name_source(s->policy, config, why, n);
     nj_settings_free(s);
     return -1;
+}
+
+int nj_settings_from_partial_config(struct nj_settings *s, const struct nj_server_config *config,
+                                    char *why, size_t n)
+{
+    return read_settings(s, config, false, why, n);
 }
 
 int nj_settings_from_config(struct nj_settings *s, const struct nj_server_config *config, char *why,
                             size_t n)
 {
-    memset(s, 0, sizeof *s);
-    if (!config->addr[0])
-        return nj_set_error(why, n,
-                            "--addr is missing: give our address on the link, e.g. "
-                            "--addr 198.18.0.2/24");
-    if (!config->root && config->n_routes == 0)
-        return nj_set_error(why, n,
-                            "--root is missing: give the folder to serve, e.g. --root /srv/www");
-    if (nj_settings_from_partial_config(s, config, why, n) != 0)
-        return -1;
-    for (uint32_t i = 0; i < s->n_ports; i++) {
-        const struct nj_settings_port *p = &s->port[i];
-        if (p->iface.n_addrs > 0 || p->slaac)
-            continue;
-        nj_set_error(why, n, "--port %d has no address: give it one with --addr ADDRESS/PREFIX@%d",
-                     p->id, p->id);
-        nj_settings_free(s);
-        return -1;
-    }
-    return 0;
+    return read_settings(s, config, true, why, n);
 }
 
 void nj_settings_free(struct nj_settings *s)

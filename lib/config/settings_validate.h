@@ -30,7 +30,7 @@ struct nj_settings_port {
 struct nj_settings {
     const struct nj_server_config *given;  /* from the command line */
     const struct nj_server_config *config; /* &effective */
-    struct nj_server_config effective;     /* `given`, completed by the policy file */
+    struct nj_server_config effective;     /* `given`, completed by the file */
     uint32_t n_ports;
     struct nj_settings_port port[NJ_SERVER_PORTS_MAX];
     bool has_rss_key;                         /* else a random key is generated at start */

@@ -76,8 +76,8 @@ void nj__site_sections_free(struct nj_site_sections *s)
         free(s->owned[i]);
     free(s->sites);
     free(s->paths);
-    free(s->site_lines);
-    free(s->path_lines);
+    free(s->site_at);
+    free(s->path_at);
     free(s->owned);
     free(s);
 }
@@ -133,30 +133,31 @@ int nj__site_declare(struct nj__policy_reader *r, const struct nj_ini_section *i
     uint32_t i = s->n_sites;
 
     if (i == NJ_SITES_MAX) {
-        nj_diag_add(r->faults, r->path, ini->line, "[%s]: expected at most %u sites", ini->name,
+        nj_diag_add(r->faults, ini->file, ini->line, "[%s]: expected at most %u sites", ini->name,
                     NJ_SITES_MAX);
         return -1;
     }
     struct nj_str kept = kept_word(r, name);
     nj__policy_to_lower(kept);
     if (!kept.p || !grow(r, (void **)&s->sites, i, sizeof *s->sites) ||
-        !grow(r, (void **)&s->site_lines, i, sizeof *s->site_lines))
+        !grow(r, (void **)&s->site_at, i, sizeof *s->site_at))
         return -1;
     bool is_default = nj_str_eq(kept, NJ_STR("default"));
     if (!is_default && !is_name(kept)) {
-        nj_diag_add(r->faults, r->path, ini->line,
+        nj_diag_add(r->faults, ini->file, ini->line,
                     "[%s]: expected the name of a host, e.g. www.example.org or *.example.org, or "
                     "default",
                     ini->name);
         return -1;
     }
     if (is_default && find_site(s, kept) < s->n_sites) {
-        nj_diag_add(r->faults, r->path, ini->line, "[%s]: duplicate; [site default] is on line %u",
-                    ini->name, s->site_lines[find_site(s, kept)]);
+        nj_diag_add(r->faults, ini->file, ini->line,
+                    "[%s]: duplicate; [site default] is on line %u", ini->name,
+                    s->site_at[find_site(s, kept)]->line);
         return -1;
     }
     s->sites[i] = (struct nj_site_def){0};
-    s->site_lines[i] = ini->line;
+    s->site_at[i] = ini;
     s->n_sites++;
     return is_default || add_name(r, &s->sites[i], kept) ? (int)i : -1;
 }
@@ -185,34 +186,34 @@ int nj__site_declare_path(struct nj__policy_reader *r, const struct nj_ini_secti
     uint32_t i = s->n_paths;
 
     if (i == NJ_SITE_PATHS_MAX) {
-        nj_diag_add(r->faults, r->path, ini->line, "[%s]: expected at most %u paths", ini->name,
+        nj_diag_add(r->faults, ini->file, ini->line, "[%s]: expected at most %u paths", ini->name,
                     NJ_SITE_PATHS_MAX);
         return -1;
     }
     struct nj_str name = kept_word(r, site), kept = kept_word(r, path);
     nj__policy_to_lower(name);
     if (!name.p || !kept.p || !grow(r, (void **)&s->paths, i, sizeof *s->paths) ||
-        !grow(r, (void **)&s->path_lines, i, sizeof *s->path_lines))
+        !grow(r, (void **)&s->path_at, i, sizeof *s->path_at))
         return -1;
     uint32_t of = find_site(s, name);
     if (of == s->n_sites) {
         const char *near = r->faults->n < NJ_DIAGS_MAX
                                ? nj__policy_closest_name(name.p, site_name, s)
                                : NULL; /* it is not shown */
-        nj_diag_add(r->faults, r->path, ini->line, "[%s]: there is no [site %s]%s%s%s", ini->name,
+        nj_diag_add(r->faults, ini->file, ini->line, "[%s]: there is no [site %s]%s%s%s", ini->name,
                     name.p, near ? ": did you mean " : ": expected the first name of a site",
                     near ? near : "", near ? "?" : "");
         return -1;
     }
     if (!is_path(kept)) {
-        nj_diag_add(r->faults, r->path, ini->line,
+        nj_diag_add(r->faults, ini->file, ini->line,
                     "[%s]: expected a prefix such as /iso/, a path such as /robots.txt, or a "
                     "suffix such as *.iso; decoded, without . and .., at most 255 bytes",
                     ini->name);
         return -1;
     }
     s->paths[i] = (struct nj_path_def){.site = of, .path = kept};
-    s->path_lines[i] = ini->line;
+    s->path_at[i] = ini;
     s->n_paths++;
     return (int)i;
 }
@@ -234,7 +235,7 @@ static void parse_names(struct nj__policy_reader *r, struct nj_site_def *d,
             return;
         }
         if (d->n_names == 0) {
-            nj_diag_add(r->faults, r->path, e->line,
+            nj_diag_add(r->faults, e->file, e->line,
                         "%s: [site default] has all names that no other site has", e->key);
             return;
         }
@@ -369,7 +370,7 @@ static void parse_header(struct nj__policy_reader *r, struct nj_site_rules *to,
     }
     nj__policy_to_lower(f.name);
     if (is_of_message(f.name) || (f.change != NJ_FIELD_ADD && nj_str_eq(f.name, NJ_STR("vary")))) {
-        nj_diag_add(r->faults, r->path, e->line,
+        nj_diag_add(r->faults, e->file, e->line,
                     "%s = %.80s: only the server can set or remove this field%s", e->key, e->value,
                     nj_str_eq(f.name, NJ_STR("vary")) ? "; it can be added" : "");
         return;
@@ -378,7 +379,7 @@ static void parse_header(struct nj__policy_reader *r, struct nj_site_rules *to,
         if (!nj_str_eq(to->fields[i].name, f.name) ||
             (f.change == NJ_FIELD_ADD && to->fields[i].change == NJ_FIELD_ADD))
             continue;
-        nj_diag_add(r->faults, r->path, e->line, "%s = %.80s: a line above changes the same field",
+        nj_diag_add(r->faults, e->file, e->line, "%s = %.80s: a line above changes the same field",
                     e->key, e->value);
         return;
     }
@@ -480,7 +481,7 @@ static void parse_lists(struct nj__policy_reader *r, struct nj_site_rules *rules
     bool is_first = !(rules->keys & which), is_none = strcmp(e->value, none) == 0;
 
     if (is_none ? !is_first : !is_first && *to == 0)
-        nj_diag_add(r->faults, r->path, e->line, "%s = %.80s: %s must be the only value", e->key,
+        nj_diag_add(r->faults, e->file, e->line, "%s = %.80s: %s must be the only value", e->key,
                     e->value, none);
     else if (!is_none)
         *to |= nj__policy_parse_list_names(r, e);
@@ -520,7 +521,8 @@ static void parse_hsts(struct nj__policy_reader *r, struct nj_site_rules *to,
     bool ok = nj__policy_next_list_item(&at, &word) && word.n_bytes < sizeof time;
     if (ok)
         snprintf(time, sizeof time, "%.*s", (int)word.n_bytes, word.p);
-    ok = ok && nj_parse_seconds(time, &seconds) && (seconds == 0 || seconds >= 1) && seconds < 1e10;
+    ok = ok && !nj_lacks_unit(time) && nj_parse_seconds(time, &seconds) &&
+         (seconds == 0 || seconds >= 1) && seconds < 1e10;
     while (ok && at) {
         ok = nj__policy_next_list_item(&at, &word);
         bool is_sub = ok && nj_str_eq(word, NJ_STR("subdomains"));
@@ -601,9 +603,10 @@ bool nj__site_parse_key(struct nj__policy_reader *r, bool is_site, uint32_t inde
 
 /* --- checks --------------------------------------------------------------------------------- */
 
-/* A name of a site, or a path of one, with the line of its section. */
+/* A name of a site, or a path of one, with its section. */
 struct entry {
-    uint32_t site, line;
+    uint32_t site;
+    const struct nj_ini_section *at;
     struct nj_str text;
 };
 
@@ -617,7 +620,17 @@ static int compare_entries(const void *x, const void *y)
         order = (a->text.n_bytes > b->text.n_bytes) - (a->text.n_bytes < b->text.n_bytes);
     if (order == 0)
         order = (a->site > b->site) - (a->site < b->site);
-    return order != 0 ? order : (a->line > b->line) - (a->line < b->line);
+    return order != 0 ? order : (a->at > b->at) - (a->at < b->at);
+}
+
+static void report_second(struct nj__policy_reader *r, const struct entry *e,
+                          const struct nj_ini_section *first, const struct nj_ini_section *second)
+{
+    bool same_file = first->file == second->file;
+
+    nj_diag_add(r->faults, second->file, second->line,
+                "%.*s: duplicate; the section %s%s line %u has it, too", (int)e->text.n_bytes,
+                e->text.p, same_file ? "on" : "in ", same_file ? "" : first->file, first->line);
 }
 
 /* Reports entries with equal texts, and with equal sites if `of_site`. */
@@ -627,11 +640,8 @@ static void report_equal(struct nj__policy_reader *r, struct entry *list, uint32
     for (uint32_t i = 1; i < n; i++)
         if (nj_str_eq(list[i].text, list[i - 1].text) &&
             (!of_site || list[i].site == list[i - 1].site))
-            nj_diag_add(r->faults, r->path,
-                        list[i].line > list[i - 1].line ? list[i].line : list[i - 1].line,
-                        "%.*s: duplicate; the section on line %u has it, too",
-                        (int)list[i].text.n_bytes, list[i].text.p,
-                        list[i].line > list[i - 1].line ? list[i - 1].line : list[i].line);
+            report_second(r, &list[i], list[i].at > list[i - 1].at ? list[i - 1].at : list[i].at,
+                          list[i].at > list[i - 1].at ? list[i].at : list[i - 1].at);
 }
 
 static void check_names(struct nj__policy_reader *r)
@@ -648,10 +658,10 @@ static void check_names(struct nj__policy_reader *r)
     }
     for (uint32_t i = 0; i < s->n_sites; i++)
         for (uint32_t k = 0; k < s->sites[i].n_names; k++)
-            list[n++] = (struct entry){i, s->site_lines[i], s->sites[i].names[k]};
+            list[n++] = (struct entry){i, s->site_at[i], s->sites[i].names[k]};
     report_equal(r, list, n, false);
     for (n = 0; n < s->n_paths; n++)
-        list[n] = (struct entry){s->paths[n].site, s->path_lines[n], s->paths[n].path};
+        list[n] = (struct entry){s->paths[n].site, s->path_at[n], s->paths[n].path};
     report_equal(r, list, n, true);
     free(list);
 }

@@ -11,7 +11,7 @@ struct nj_site_sections {
     uint32_t n_sites, n_paths, n_owned;
     struct nj_site_def *sites;
     struct nj_path_def *paths;
-    uint32_t *site_lines, *path_lines;
+    const struct nj_ini_section **site_at, **path_at; /* where they are declared */
     char **owned;
 };
 

@@ -5,12 +5,14 @@
 
 #include <nightjar/server.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #include <rte_ether.h>
 
 #include "base/set_error.h"
-#include "config/eal_preset.h"
+#include "config/config_abi_copy.h"
+#include "config/eal_args.h"
 #include "config/settings_validate.h"
 #include "dpdk/eal.h"
 #include "log/log.h"
@@ -162,7 +164,9 @@ void nj_placement_format_advice(const struct nj_placement *p, int nic_node, cons
 int nj_print_placement(int eal_argc, char **eal_argv, const struct nj_server_config *config)
 {
     char why[512], text[2048];
-    struct nj_presets presets;
+    struct nj_settings settings = {.n_ports = 0};
+    struct nj_presets presets = {.argc = 0};
+    struct nj_server_config copy;
     struct nj_eal_selection wish;
     struct nj_topo t;
     struct nj_placement p;
@@ -170,7 +174,17 @@ int nj_print_placement(int eal_argc, char **eal_argv, const struct nj_server_con
 
     sched_getaffinity(0, sizeof usable, &usable);
     int status = NJ_EXIT_USAGE;
-    int rc = nj_presets_expand_eal_args(&presets, eal_argc, eal_argv, why, sizeof why);
+    int rc = config->policy_file ? nj_config_convert_version(&copy, config, why, sizeof why) : 0;
+    if (rc == 0 && config->policy_file) {
+        rc = nj_settings_from_partial_config(&settings, &copy, why, sizeof why);
+        config = &settings.effective;
+        if (settings.faults.text)
+            fputs(settings.faults.text, stderr);
+    }
+    if (rc == 0)
+        rc = nj_eal_args_expand(&presets, settings.policy, eal_argc, eal_argv, why, sizeof why);
+    uint32_t workers = config->workers, mtu = config->mtu;
+    nj_settings_free(&settings);
     if (rc == 0)
         rc = nj_placement_parse_eal(presets.argc, presets.argv, &wish, why, sizeof why);
     nj_presets_free(&presets);
@@ -183,10 +197,10 @@ int nj_print_placement(int eal_argc, char **eal_argv, const struct nj_server_con
         return status;
     }
     if (wish.n_lcores > 0)
-        nj_placement_plan_workers(&t, wish.cpu, wish.n_lcores, config->workers, &p);
+        nj_placement_plan_workers(&t, wish.cpu, wish.n_lcores, workers, &p);
     else
-        nj_placement_plan(&t, 0, config->workers, &p);
-    if (config->mtu > RTE_ETHER_MTU)
+        nj_placement_plan(&t, 0, workers, &p);
+    if (mtu > RTE_ETHER_MTU)
         p.lcore_mib = NJ_LCORE_EAL_JUMBO_MIB;
     nj_placement_draw(&t, &p, stdout);
     if (wish.nic[0] && !t.nic[0])

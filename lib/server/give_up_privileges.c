@@ -12,7 +12,7 @@
 #include "log/log.h"
 #include "server/server_internal.h"
 
-#define FILES_MAX (8u + 3u * NJ_SERVER_TLS_CERTS_MAX + NJ_LIST_FILES_MAX)
+#define FILES_MAX (8u + 3u * NJ_SERVER_TLS_CERTS_MAX + NJ_LIST_FILES_MAX + NJ_INI_FILES_MAX)
 
 struct files {
     uint32_t n;
@@ -33,6 +33,9 @@ static void list_files(struct files *f, const struct nj_settings *set)
 
     need(f, NJ_NEED_FOLDER, "--root", c->root);
     need(f, NJ_NEED_READ, "--config", c->policy_file);
+    const struct nj_ini *ini = set->policy ? set->policy->ini : NULL;
+    for (uint32_t i = 1; ini && i < ini->n_files; i++)
+        need(f, NJ_NEED_READ, "include", ini->file[i].name);
     for (uint32_t i = 0; set->policy && i < set->policy->n_list_files; i++)
         need(f, NJ_NEED_READ, "list", set->policy->list_file[i]);
     for (uint32_t i = 0; i < NJ_SERVER_TLS_CERTS_MAX; i++) {

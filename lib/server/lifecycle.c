@@ -15,6 +15,7 @@
 #include "base/page_alloc.h"
 #include "base/standard_descriptors.h"
 #include "config/config_abi_copy.h"
+#include "config/eal_args.h"
 #include "dpdk/eal.h"
 #include "dpdk/eal_output_capture.h"
 #include "log/crash_report.h"
@@ -123,13 +124,17 @@ static int read_config(struct nj_server *s, int eal_argc, char **eal_argv,
                 why, why_bytes,
                 "%s: nightjar's options are not EAL arguments: set them in the configuration",
                 eal_argv[i + 1]);
-    if (nj_config_convert_version(&s->given, config, why, why_bytes) != 0 ||
-        nj_presets_expand_eal_args(&s->presets, eal_argc, eal_argv, why, why_bytes) != 0)
+    if (nj_config_convert_version(&s->given, config, why, why_bytes) != 0)
         return -1;
     int rc = nj_settings_from_config(&s->settings, &s->given, why, why_bytes);
     log_config_errors(s, why, why_bytes);
-    return rc == 0 ? nj_privileges_init(&s->privileges, s->given.drop_privileges, s->given.user,
-                                        why, why_bytes)
+    if (rc == 0 && nj_eal_args_expand(&s->presets, s->settings.policy, eal_argc, eal_argv, why,
+                                      why_bytes) != 0) {
+        nj_policy_file_name_source(s->settings.policy, &s->given, why, why_bytes);
+        return -1;
+    }
+    return rc == 0 ? nj_privileges_init(&s->privileges, s->given.drop_privileges,
+                                        s->settings.config->user, why, why_bytes)
                    : rc;
 }
 
@@ -364,7 +369,7 @@ static void handle_signal(struct nj_server *s, int number)
 static void wait_for_signals(struct nj_server *s, const sigset_t *set)
 {
     const struct timespec tick = {.tv_nsec = (long)(20 * NJ_MS)};
-    bool is_stopping = s->given.upgrade_socket;
+    bool is_stopping = s->settings.config->upgrade_socket;
 
     while (!atomic_load_explicit(&s->supervisor.is_over, memory_order_acquire)) {
         int number = is_stopping ? sigtimedwait(set, NULL, &tick) : sigwaitinfo(set, NULL);
@@ -402,7 +407,7 @@ static int run(int eal_argc, char **eal_argv, const struct nj_server_config *con
         nj_crash_report_install();
         nj_crash_set_route_lookup(route_at_guard_page, NULL);
     }
-    if (s->given.root)
+    if (s->settings.config->root)
         raise_fd_limit();
     int rc = nj_server_start(s, why, sizeof why);
     if (rc == 0)

@@ -116,7 +116,7 @@ static void log_policy(const struct nj_policy_in_force *p, uint64_t version, con
 bool nj__policy_reload(struct nj_policy_in_force *p)
 {
     struct nj_diags faults = {0}, warnings = {0};
-    char note[128];
+    char note[320];
 
     if (!p->settings->given->policy_file)
         return false;

@@ -27,7 +27,7 @@ bool nj__server_contact_running(struct nj_server *s)
     const struct nj_upgrade_hooks hooks = {.set_phase = set_phase, .on_yield = on_yield, .ctx = s};
     nj_ns timeout = (nj_ns)(s->settings.config->upgrade_timeout_s * (double)NJ_SEC);
 
-    nj_upgrade_init(&s->upgrade, s->given.upgrade_socket, timeout, &hooks);
+    nj_upgrade_init(&s->upgrade, s->settings.config->upgrade_socket, timeout, &hooks);
     return nj_upgrade_contact(&s->upgrade, s->presets.argc, s->presets.argv, s->why,
                               sizeof s->why) == 0;
 }

@@ -384,7 +384,7 @@ class OtherOutputs(unittest.TestCase):
         self.assertIn("100 lines written, 10 requests not logged", world.errors())
 
     def test_download_aborted_by_shutdown(self):
-        world = self.world("", "--log-format", "json", "--drain-timeout", "0.2")
+        world = self.world("", "--log-format", "json", "--drain-timeout", "200ms")
         log = os.path.join(world.scratch, "access.log")
         world.options[1] = log
         world.start()

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Fuzz target: any policy file. It is rejected with an error, or every policy compiled from it
- * keeps its limits. */
+/* Fuzz target: any file of the configuration, without includes. It is rejected with an error, or
+ * every policy compiled from it keeps its limits, and its EAL arguments are joined. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/eal_args.h"
 #include "config/policy_file.h"
 #include "http/proto/path.h"
 
@@ -48,6 +49,19 @@ static void check_policy(const struct nj_policy *p)
         check_rule(p, &p->rules[i]);
 }
 
+static void join_arguments(const struct nj_policy_file *f)
+{
+    char program[] = "program", option[] = "-l", value[] = "1", why[256] = "";
+    char *argv[] = {program, option, value};
+    struct nj_presets presets;
+
+    int rc = nj_eal_args_expand(&presets, f, 3, argv, why, sizeof why);
+    require((rc != 0) == (why[0] != '\0'));
+    for (int i = 0; rc == 0 && i < presets.argc; i++)
+        require(presets.argv[i] != NULL);
+    nj_presets_free(&presets);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
@@ -70,6 +84,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
         nj_policy_compile(f, &config, NULL, nj_policy_active_hours_mask(f, minute), &p);
         check_policy(&p);
     }
+    if (f)
+        join_arguments(f);
     nj_policy_file_free(f);
     nj_diags_free(&faults);
     return 0;

@@ -140,7 +140,7 @@ def run_checks(report, prefix, checks, names):
 
 
 def has_option(name):
-    return name in subprocess.run([server_path(), "--help"], capture_output=True, text=True,
+    return name in subprocess.run([server_path(), "--help", "all"], capture_output=True, text=True,
                                   timeout=20).stdout
 
 

@@ -99,7 +99,7 @@ class Debian(unittest.TestCase):
         """Its comments become valid lines when an administrator removes the #."""
         text = re.sub(r"^#(\w+ = )", r"\1", read("debian/nightjar.conf"), flags=re.M)
         with tempfile.NamedTemporaryFile("w", prefix="nj-policy-") as file:
-            file.write(text)
+            file.write(text.replace("/srv/www", REPO))
             file.flush()
             said = run(PROGRAM, "--check", "--config", file.name)
         self.assertRegex(said, r"server: .*\d")

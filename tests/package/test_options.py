@@ -16,9 +16,10 @@ import unittest
 from lib import exports, manual_page
 from tests.package.prefix import BUILD, REPO, release, run
 
-PAGE, MAN, LOAD_MAN, LIBRARY_MAN = ("docs/options.md", "man/nightjar.1", "man/nightjar-load.1",
-                                    "man/libnightjar.3")
-MANUALS = (MAN, LOAD_MAN, LIBRARY_MAN)
+PAGE, MAN, CONF_MAN, LOAD_MAN, LIBRARY_MAN = ("docs/options.md", "man/nightjar.1",
+                                              "man/nightjar.conf.5", "man/nightjar-load.1",
+                                              "man/libnightjar.3")
+MANUALS = (MAN, CONF_MAN, LOAD_MAN, LIBRARY_MAN)
 PROGRAM, WRITER = (os.path.join(BUILD, "app/nightjar", name)
                    for name in ("nightjar", "nj-option-docs"))
 LOAD = os.path.join(BUILD, "perf/tools/load/nightjar-load")
@@ -30,29 +31,65 @@ def read(path):
         return f.read()
 
 
+def help_of(program):
+    return run(program, "--help", *(["all"] if program == PROGRAM else []))
+
+
 def options_of_help(program):
-    return re.findall(r"^  (?:-\w, |    )?(--[\w-]+)", run(program, "--help"), re.M)
+    return re.findall(r"^  (?:-\w, |    )?(--[\w-]+)", help_of(program), re.M)
 
 
 class Options(unittest.TestCase):
     def test_the_files_are_up_to_date(self):
-        for form, path in ("markdown", PAGE), ("man", MAN), ("load-man", LOAD_MAN):
+        for form, path in ("markdown", PAGE), ("man", MAN), ("conf-man", CONF_MAN), ("load-man",
+                                                                                 LOAD_MAN):
             with self.subTest(path=path):
                 self.assertEqual(run(WRITER, form), read(path), "./dev options writes it")
 
     def test_help_has_the_same_options(self):
-        text = run(PROGRAM, "--help")
+        text = help_of(PROGRAM)
         documented = re.findall(r"^\| `--([\w-]+)", read(PAGE), re.M)
         self.assertIn("addr", documented)
         self.assertEqual(documented, re.findall(r"^  --([\w-]+)", text, re.M))
         self.assertLessEqual(max(map(len, text.splitlines())), COLUMNS)
 
     def test_help_has_all_texts(self):
-        text = " ".join(run(PROGRAM, "--help").split())
+        text = " ".join(help_of(PROGRAM).split())
         meanings = re.findall(r"^\| (?:`--.*?[^\\]`|\d) \| (.*?) \|", read(PAGE), re.M)
         self.assertGreater(len(meanings), 60)
         for meaning in meanings:
             self.assertIn(meaning, text)
+
+    def test_help_of_topics(self):
+        short = run(PROGRAM, "--help").splitlines()
+        self.assertLess(len(short), 40)
+        self.assertLessEqual(max(map(len, short)), COLUMNS)
+        topics = re.findall(r"^  ([a-z]+) ", "\n".join(short[short.index(next(
+            line for line in short if "--help TOPIC" in line)):]), re.M)
+        groups = re.findall(r"^## ([a-z]+)$", read(PAGE), re.M)
+        self.assertEqual([*groups, "all"], topics)
+        options = []
+        for topic in groups:
+            text = run(PROGRAM, "--help", topic)
+            self.assertLessEqual(max(map(len, text.splitlines())), COLUMNS)
+            options += re.findall(r"^  (--[\w-]+)", text, re.M)
+        self.assertEqual(options_of_help(PROGRAM), options)
+        done = subprocess.run([PROGRAM, "--help", "storag"], capture_output=True, text=True)
+        self.assertEqual((2, ""), (done.returncode, done.stdout))
+        self.assertIn("did you mean storage?", done.stderr)
+
+    def test_each_option_has_a_key(self):
+        rows = re.findall(r"^\| `--([\w-]+).*\| ([^|]*) \|$", read(PAGE), re.M)
+        self.assertGreater(len(rows), 60)
+        page = read(CONF_MAN).replace("\\-", "-")
+        for option, key in rows:
+            if option in ("config", "check", "help", "version", "print-preset", "print-placement"):
+                self.assertEqual("", key.strip())
+                continue
+            section, name = re.fullmatch(r"`\[([\w ]+)\]` `(\w+)`", key).groups()
+            section = section.replace("class default", "class NAME")
+            part = re.search(rf"^\.SS \[{section}\]\n(.*?)^\.S", page, re.M | re.S)[1]
+            self.assertIn(f"\\fB{name}\\fR = ", part)
 
     def test_load_has_the_same_options(self):
         documented = re.findall(r"^(?:\\fB\\-\w\\fR, )?\\fB\\-\\-(\S+?)\\fR", read(LOAD_MAN), re.M)
@@ -133,7 +170,7 @@ class Completions(unittest.TestCase):
         for program, path in ("nightjar", PROGRAM), ("nightjar-load", LOAD):
             options = options_of_help(path)
             self.assertGreater(len(options), 20)
-            first = ["--"] if program == "nightjar-load" else ["doctor", "--"]
+            first = ["--"] if program == "nightjar-load" else ["doctor", "convert", "--"]
             self.assertEqual([*first, *options], self.complete(program, ""))
             self.assertEqual(["--", *options], self.complete(program, "-"))
 

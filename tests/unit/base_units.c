@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "base/compiler.h"
 #include "base/units.h"
 #include "support/scratch.h"
 
@@ -60,4 +61,15 @@ Test(base_units, order_without_case)
         int want = strncasecmp(a, b, 3), got = nj_strncasecmp(a, b, 3);
         cr_assert_eq((want > 0) - (want < 0), (got > 0) - (got < 0), "%02x %02x", i >> 8, i & 255);
     }
+}
+
+Test(base_units, units_are_missing)
+{
+    static const char *const numbers[] = {"1", "10", "0.5", "1000000"};
+    static const char *const others[] = {"", "0", "0.0", ".", "1B", "1s", "none", "-1", "1 "};
+
+    for (size_t i = 0; i < NJ_ARRAY_LEN(numbers); i++)
+        cr_expect(nj_lacks_unit(numbers[i]), "%s", numbers[i]);
+    for (size_t i = 0; i < NJ_ARRAY_LEN(others); i++)
+        cr_expect(!nj_lacks_unit(others[i]), "%s", others[i]);
 }

@@ -99,6 +99,15 @@ Test(config_config_by_name, quantities)
         {"rate-after", "64KiB", NULL},
         {"max-header-size", "8KiB", NULL},
         {"cache", "0", NULL},
+        {"drain-timeout", "0", NULL},
+        {"cache", "10", "a unit, e.g. 10MiB"},
+        {"cache", "1048576", "a unit, e.g. 1048576B"},
+        {"cache", "4KiB", "a size such as 64MiB or 1GiB, 1MiB to 16384GiB, or 0"},
+        {"cache", "99999GiB", "a size such as 64MiB or 1GiB, 1MiB to 16384GiB, or 0"},
+        {"drain-timeout", "30", "a unit, e.g. 30s"},
+        {"drain-timeout", "100000", "a unit, e.g. 100000ms"},
+        {"rate-after", "65536", "a unit, e.g. 65536B"},
+        {"rate", "5000", "a unit, e.g. 5000B/s"},
         {"send-timeout", "1m", NULL},
         {"rate", "20MiB", NJ_RATE_SYNTAX ", or none"},
         {"rate", "0", NJ_RATE_SYNTAX ", or none"},
@@ -168,7 +177,7 @@ Test(config_config_by_name, the_file_comes_second)
     uint32_t n = 0;
     while (nj_config_file_option_at(n))
         n++;
-    cr_expect_eq(n, 21);
+    cr_expect_eq(n, 62);
 }
 
 Test(config_config_by_name, hours)
@@ -214,6 +223,10 @@ Test(config_config_by_name, table)
 {
     for (const struct nj_option *o = nj_options; o < nj_options + nj_n_options; o++) {
         cr_expect(o->help && (o == nj_options) <= (o->group != NULL), "%s", o->name);
+        if (o->kind == NJ_OPTION_KEY) {
+            cr_expect(o->section && o->value, "%s", o->name);
+            continue;
+        }
         cr_expect_eq(nj_option_takes_value(o), o->value || o->kind == NJ_OPTION_WORD, "%s",
                      o->name);
         cr_expect_eq(nj_server_config_takes(o->name),
@@ -221,7 +234,8 @@ Test(config_config_by_name, table)
         cr_expect_eq(o->kind >= NJ_OPTION_NUMBER, o->expected != NULL, "%s", o->name);
         cr_expect(o->kind < NJ_OPTION_NUMBER || o->min < o->max, "%s", o->name);
         for (const struct nj_option *other = nj_options; other < o; other++)
-            cr_expect_str_neq(o->name, other->name);
+            cr_expect(other->kind == NJ_OPTION_KEY || strcmp(o->name, other->name) != 0, "%s",
+                      o->name);
         if (o->kind != NJ_OPTION_WORD)
             continue;
         uint32_t n_words = 1;
@@ -234,7 +248,7 @@ Test(config_config_by_name, table)
 /* --check prints the options of a section in one line, so they are contiguous in the table. */
 Test(config_config_by_name, sections_are_contiguous)
 {
-    const char *seen[8] = {NULL}, *section = "";
+    const char *seen[16] = {NULL}, *section = "";
     uint32_t n = 0;
 
     for (uint32_t i = 0; nj_config_file_option_at(i); i++) {
@@ -341,7 +355,7 @@ Test(config_config_by_name, nearest_option)
     cr_expect_null(nj_server_config_near("", more));
 }
 
-/* The shown text has the syntax of the policy file. */
+/* The shown text has the syntax of the file. */
 Test(config_config_by_name, shown)
 {
     static const char *const values[][2] = {

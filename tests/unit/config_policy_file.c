@@ -65,8 +65,9 @@ static const struct {
     {"[]\n", "1: section name: expected 1 to 511 characters without [ and #\n"},
     {"[sever]\n", "1: [sever]: unknown section: did you mean [server]?\n"},
     {"[clas x]\n", "1: [clas x]: unknown section: did you mean [class NAME]?\n"},
-    {"[qqqqqqqqqqqqq]\nx = 1\n", "1: [qqqqqqqqqqqqq]: expected server, client, list NAME, class "
-                                 "NAME, site NAME, path SITE PATH, files, limits or log\n"},
+    {"[qqqqqqqqqqqqq]\nx = 1\n", "1: [qqqqqqqqqqqqq]: expected eal, network, tls, files, storage, "
+                                 "limits, log, user, process, server, client, list NAME, class "
+                                 "NAME, site NAME or path SITE PATH\n"},
     {"[class]\n", "1: [class]: expected a name after it\n"},
     {"[class a-b]\npath = /\n", "1: [class a-b]: expected a name of up to 31 letters, digits and "
                                 "_\n"},
@@ -76,22 +77,36 @@ static const struct {
     {"[class a 01:00-02:00]\n",
      "1: [class a 01:00-02:00]: expected a class that also has a section without hours\n"},
     {"[server]\nratte = 5\n", "2: ratte: unknown in [server]: did you mean rate?\n"},
-    {"[server]\nclient_rate = 5\n", "2: client_rate: unknown in [server]: it belongs in a "
+    {"[server]\nclient_rate = 5\n", "2: client_rate: unknown in [server]: it belongs in "
                                     "[class NAME]\n"},
     {"[server]\nqqqqqqqqqqqqq = 5\n", "2: qqqqqqqqqqqqq: unknown in [server]: expected a key that "
-                                      "docs/policy.md lists for it\n"},
-    {"[limits]\nidle_timeout = 5s\n", "2: idle_timeout: unknown in [limits]: it is an option of "
-                                      "the command line, --idle-timeout\n"},
+                                      "nightjar.conf(5) lists for it\n"},
+    {"[limits]\nuser = www\n", "2: user: unknown in [limits]: it belongs in [user] as name\n"},
+    {"[tls]\ntls_cert = a\n", "2: tls_cert: unknown in [tls]: did you mean cert?\n"},
+    {"[files]\nport = 1\n", "2: port: unknown in [files]: it belongs in [network] or [tls]\n"},
+    {"[server]\nrate-per-client = 1B/s\n",
+     "2: rate-per-client: unknown in [server]: it belongs in [class default] as client_rate\n"},
+    {"[eal]\nargumens = -l 1\n", "2: argumens: unknown in [eal]: did you mean arguments?\n"},
+    {"[network]\nmtu = 1\n", "2: mtu = 1: expected a number of bytes from 1280 to 9000\n"},
+    {"[process]\ndrain_timeout = 30\n", "2: drain_timeout = 30: expected a unit, e.g. 30s\n"},
+    {"[storage]\ncache = 10\n", "2: cache = 10: expected a unit, e.g. 10MiB\n"},
+    {"[storage]\ncache = 99999GiB\n", "2: cache = 99999GiB: expected a size such as 64MiB or 1GiB, "
+                                      "1MiB to 16384GiB, or 0\n"},
+    {"[server]\nrate = 5000\n",
+     "2: rate = 5000: expected a unit: B/s, KiB/s, MiB/s, GiB/s, kbit/s, Mbit/s or Gbit/s\n"},
+    {"include = a\n", "1: include: expected in a file only\n"},
     {"[limits]\naccess_log = -\n", "2: access_log: unknown in [limits]: it belongs in [log]\n"},
     {"[class a]\npath = /\nmax_body = 1\n",
      "3: max_body: unknown in [class a]: it belongs in [limits]\n"},
-    {"[files]\nstreams = 1\n", "2: streams: unknown in [files]: it belongs in a [class NAME]\n"},
-    {"[server]\nrate = 1\nrate = 2\n", "3: rate: duplicate in [server]; first set on line 2\n"},
-    {"[limits]\nmax-body = 1\nmax_body = 2\n",
+    {"[files]\nstreams = 1\n", "2: streams: unknown in [files]: it belongs in [class NAME]\n"},
+    {"[server]\nrate = 1B/s\nrate = 2B/s\n",
+     "3: rate: duplicate in [server]; first set on line 2\n"},
+    {"[limits]\nmax-body = 1B\nmax_body = 2B\n",
      "3: max_body: duplicate in [limits]; first set on line 2\n"},
-    {"[server]\nburst = 100\n", "2: burst = 100: expected a size such as 64KiB, from 5840 bytes to "
-                                "1GiB, or none\n"},
-    {"[server]\nrate = 2\nceiling = 1\n", "1: [server]: rate must not exceed ceiling\n"},
+    {"[server]\nburst = 100B\n",
+     "2: burst = 100B: expected a size such as 64KiB, from 5840 bytes to "
+     "1GiB, or none\n"},
+    {"[server]\nrate = 2B/s\nceiling = 1B/s\n", "1: [server]: rate must not exceed ceiling\n"},
     {"[server]\ndeny = x\n", "2: deny = x: expected names of [list NAME] sections\n"},
     {"[server]\ndeny_action = serve\n", "2: deny_action = serve: expected drop, reset or "
                                         "forbid\n"},
@@ -384,10 +399,10 @@ Test(config_policy_file, bounds)
 Test(config_policy_file, rates_are_shown_as_people_write_them)
 {
     static const char *const shown[][2] = {
-        {"800Mbit/s", "800Mbit/s"}, {"100000000", "800Mbit/s"}, {"20MiB/s", "20MiB/s"},
-        {"1Gbit/s", "1Gbit/s"},     {"16Gbit/s", "16Gbit/s"},   {"500kbit/s", "500kbit/s"},
-        {"1024GiB/s", "1024GiB/s"}, {"123457B/s", "123457B/s"}, {"1.5MiB/s", "1536KiB/s"},
-        {"0.1Gbit/s", "100Mbit/s"}, {"1023", "1023B/s"},
+        {"800Mbit/s", "800Mbit/s"}, {"100000000B/s", "800Mbit/s"}, {"20MiB/s", "20MiB/s"},
+        {"1Gbit/s", "1Gbit/s"},     {"16Gbit/s", "16Gbit/s"},      {"500kbit/s", "500kbit/s"},
+        {"1024GiB/s", "1024GiB/s"}, {"123457B/s", "123457B/s"},    {"1.5MiB/s", "1536KiB/s"},
+        {"0.1Gbit/s", "100Mbit/s"}, {"1023B/s", "1023B/s"},
     };
     char text[64];
     const char *expected;

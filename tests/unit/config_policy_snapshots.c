@@ -129,8 +129,11 @@ Test(config_policy_snapshots, reloads)
     cr_expect_eq(reload("[class a]\npath = /a*\n"), 4);
     cr_expect(strstr(warnings.text, "policy:2: warning: path = /a*: * is taken literally"), "%s",
               warnings.text);
-    cr_expect_eq(reload("[limits]\nmax_body = 1KiB\n"), 5);
-    cr_expect(strstr(note, "next start"), "%s", note);
+    cr_expect_eq(reload("[limits]\nmax_body = 1KiB\n[tls]\nkey = k\n[network]\nmtu = 1500\n"), 5);
+    cr_expect_str_eq(note, "[network] mtu, [tls] key, [limits] max_body changed: needs a restart, "
+                           "see docs/deploy.md");
+    cr_expect_eq(reload("[eal]\narguments = -l 1\n"), 6);
+    cr_expect_str_eq(note, "[eal] changed: needs a restart, see docs/deploy.md");
     unlink(path);
     cr_expect_eq(nj_policies_reload(policies, 0, &faults, &warnings, note, sizeof note), 0);
     cr_expect(strstr(faults.text, "No such file"), "%s", faults.text);

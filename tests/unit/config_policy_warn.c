@@ -39,7 +39,7 @@ static const struct {
     {"[class a]\npath = /iso/*\n", "2: path = /iso/*: * is taken literally; a path matches "
                                    "everything with that prefix, e.g. /iso/"},
 
-    {"[class a]\nrate = 5\n", "1: [class a]: matches nothing: add path, host, list or header"},
+    {"[class a]\nrate = 5B/s\n", "1: [class a]: matches nothing: add path, host, list or header"},
 
     /* Classes behind broader ones. */
     {"[class a]\npath = /\n[class b]\npath = /b/\n",

@@ -133,7 +133,7 @@ static const struct {
     {HEAD "[pathe a /x/]\n", "2: [pathe a /x/]: unknown section: did you mean [path SITE PATH]?\n"},
     {HEAD "headr = set a: b\n", "2: headr: unknown in [site a]: did you mean header?\n"},
     {HEAD "[path a /]\nname = b\n", "3: name: unknown in [path a /]: expected a key that "
-                                    "docs/policy.md lists for it\n"},
+                                    "docs/sites.md lists for it\n"},
     {HEAD "redirect = none\nredirect = https\n",
      "3: redirect: duplicate in [site a]; first set on line 2\n"},
     {HEAD "header = set Content-Length: 5\n",

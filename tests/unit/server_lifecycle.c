@@ -91,6 +91,42 @@ Test(server_lifecycle, what_is_wrong_is_told)
     cr_expect(strstr(lines, "/policy:1: "), "%s", lines);
 }
 
+/* A program that fills in no option: the file has all of them, and EAL arguments. */
+Test(server_lifecycle, the_file_is_enough)
+{
+    static const char text[] = "[eal]\npreset = tap,iface=nj%%d\n[network]\naddr = 198.18.0.2/24\n"
+                               "listen = 8080\n[files]\nroot = %s\n";
+    struct nj_server_config c;
+    char path[256];
+
+    nj_server_config_init(&c);
+    snprintf(path, sizeof path, "%s/conf", scratch);
+    FILE *f = fopen(path, "w");
+    cr_assert(f && fprintf(f, text, scratch) > 0 && fclose(f) == 0);
+    c.policy_file = path;
+    struct nj_server *s = nj_server_new(0, NULL, &c, why, sizeof why);
+    cr_assert(s, "%s", why);
+    cr_expect_eq(nj_server_free(s), 0);
+    f = fopen(path, "a");
+    cr_assert(f && fputs("index = a/b\n", f) > 0 && fclose(f) == 0);
+    cr_expect_null(nj_server_new(0, NULL, &c, why, sizeof why));
+    cr_expect(strstr(why, "/conf:8: index a/b: expected the name of a file"), "%s", why);
+    f = fopen(path, "w");
+    cr_assert(f && fputs("[network]\naddr = 198.18.0.2/24\n[files]\nroot = /nowhere\n", f) > 0 &&
+              fclose(f) == 0);
+    cr_expect_null(nj_server_new(0, NULL, &c, why, sizeof why));
+    cr_expect(strstr(why, "/conf:4: root /nowhere: No such file or directory"), "%s", why);
+    f = fopen(path, "w");
+    cr_assert(f &&
+              fprintf(f,
+                      "[eal]\npreset = tapp\n[network]\naddr = 198.18.0.2/24\n[files]\n"
+                      "root = %s\n",
+                      scratch) > 0 &&
+              fclose(f) == 0);
+    cr_expect_null(nj_server_new(0, NULL, &c, why, sizeof why));
+    cr_expect(strstr(why, "/conf:2: preset tapp: "), "%s", why);
+}
+
 static void expect_refused(struct nj_server_config *c, int argc, char **argv, const char *expected)
 {
     cr_expect_null(nj_server_new(argc, argv, c, why, sizeof why));

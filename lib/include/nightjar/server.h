@@ -165,8 +165,12 @@ struct nj_server_config {
      * has handlers are not changed. Default: off. */
     bool crash_report;
 
-    /** File with classes, clients, lists and hours of the day; see docs/policy.md. Values set here
-     * override those of the file. NULL: none. */
+    /** File of the configuration: every field that is an option, EAL arguments ([eal]), classes,
+     * clients, lists and hours of the day; see nightjar.conf(5). nj_server_new() reads it, no other
+     * call is needed. A field that differs from its default, or was set by nj_server_config_set(),
+     * overrides the file; an array replaces that of the file, except `trusted_proxy`. Arguments of
+     * nj_server_new() replace EAL arguments of the same name in the file. The struct of the program
+     * is not changed. NULL: none. */
     const char *policy_file;
     /* Bytes of response bodies per second. Classes may set other limits per client and response. */
     uint64_t rate;             /**< bytes per second of response bodies, for the whole server */
@@ -281,6 +285,10 @@ struct nj_server_config {
      * PROXY protocol, version 1 or 2 ("80"). Its source is the client of the connection. Only
      * trusted proxies may connect there, so `trusted_proxy` or the policy file must name some. */
     const char *proxy_protocol[NJ_SERVER_PROXY_MAX];
+
+    /** Options that nj_server_config_set() has set, which then override the file also with a value
+     * that is the default. Only that function writes it. */
+    uint64_t set_by_name[2];
 };
 
 /**
@@ -302,7 +310,7 @@ static inline void nj_server_config_init(struct nj_server_config *config)
 
 /**
  * Set the option --NAME of the command line from text: ("rate", "20MiB/s"), ("busy-poll", NULL).
- * `nightjar --help` lists the names. Some options take several values, one per call.
+ * `nightjar --help all` lists the names. Some options take several values, one per call.
  *
  * Context:   any thread; one at a time for one `config`.
  * Ownership: values that are stored remain the caller's and must live as long as the server runs.
@@ -333,12 +341,13 @@ NJ_API const char *nj_server_config_near(const char *name, const char *const *mo
 struct nj_server;
 
 /**
- * Create a server from its configuration. Reads the policy file and the arguments. Starts nothing,
+ * Create a server from its configuration. Reads its file and the arguments. Starts nothing,
  * and opens no device.
  *
  * `eal_argv` are the EAL arguments, as for rte_eal_init(), starting with the name of the program.
  * --preset NAME,... may be among them, as with nj_server_run(). If the program or an earlier server
- * has initialised the EAL already, nj_server_start() ignores them: then 0 and NULL are valid.
+ * has initialised the EAL already, nj_server_start() ignores them: then 0 and NULL are valid. They
+ * are also if the file has the arguments ([eal]).
  *
  * Context:   any thread.
  * Ownership: the server is the caller's, for nj_server_free(). The arguments, and objects that

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Finds the line of the file that an error of a value is about. */
+#include <stdio.h>
+#include <string.h>
+
+#include "config/config_by_name.h"
+#include "config/policy_file.h"
+
+static bool is_name_char(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+}
+
+/* The option that "--NAME" at `at` names, if it has a key; `n`: length of "--NAME". */
+static const struct nj_option *option_at(const char *at, size_t *n)
+{
+    *n = 2;
+    while (is_name_char(at[*n]))
+        ++*n;
+    for (const struct nj_option *o = nj_options; o < nj_options + nj_n_options; o++)
+        if (o->section && !o->in_policy && strlen(o->name) == *n - 2 &&
+            memcmp(o->name, at + 2, *n - 2) == 0)
+            return o;
+    return NULL;
+}
+
+/* The line that sets the option; `value`: what follows its name in the message. */
+static const struct nj_ini_entry *entry_of(const struct nj_ini *ini, const struct nj_option *o,
+                                           const char *value)
+{
+    char key[NJ_OPTION_KEY_BYTES], given[NJ_INI_NAME_BYTES];
+    const struct nj_ini_entry *found = NULL;
+
+    nj_option_key(o, key);
+    for (uint32_t i = 0; i < ini->n_sections; i++) {
+        const struct nj_ini_section *s = &ini->section[i];
+        for (uint32_t k = s->first; strcmp(s->name, o->section) == 0 && k < s->first + s->n; k++) {
+            const struct nj_ini_entry *e = &ini->entry[k];
+            snprintf(given, sizeof given, "%s", e->key);
+            for (char *p = given; (p = strchr(p, '-'));)
+                *p = '_';
+            if (strcmp(given, key) != 0)
+                continue;
+            found = e;
+            if (*value == ' ' && strncmp(value + 1, e->value, strlen(e->value)) == 0)
+                return e;
+        }
+    }
+    return found;
+}
+
+void nj_policy_file_name_source(const struct nj_policy_file *f,
+                                const struct nj_server_config *given, char *why, size_t n)
+{
+    const char *told = strstr(why, "--");
+    const struct nj_option *o, *first;
+    char key[NJ_OPTION_KEY_BYTES], text[1024];
+    size_t n_name, at;
+
+    if (!f->ini || !told || !(first = option_at(told, &n_name)) ||
+        (nj_option_has_field(first) && nj_config_is_set(given, first->name)))
+        return;
+    const struct nj_ini_entry *e = entry_of(f->ini, first, told + n_name);
+    if (!e)
+        return;
+    at = (size_t)snprintf(text, sizeof text, "%s:%u: ", e->file, e->line);
+    for (const char *p = why; *p && at < sizeof text; p += n_name) {
+        n_name = 1;
+        o = p[0] == '-' && p[1] == '-' ? option_at(p, &n_name) : NULL;
+        bool same = o && strcmp(o->section, first->section) == 0;
+        at += (size_t)(o ? snprintf(text + at, sizeof text - at, "%s%s%s%s", same ? "" : "[",
+                                    same ? "" : o->section, same ? "" : "] ", nj_option_key(o, key))
+                         : snprintf(text + at, sizeof text - at, "%.*s", (int)n_name, p));
+    }
+    snprintf(why, n, "%s", text);
+}

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Mistakes in every key of the table: each is told, with its line, and no other line is. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/compiler.h"
+#include "config/config_by_name.h"
+#include "config/policy_file.h"
+#include "config/settings_validate.h"
+
+static struct nj_diags faults;
+
+/* The section with a name, as in a file. */
+static const char *section_of(const struct nj_option *o)
+{
+    return strcmp(o->section, "class NAME") == 0  ? "class a"
+           : strcmp(o->section, "list NAME") == 0 ? "list a"
+                                                  : o->section;
+}
+
+/* A value that the key takes. */
+static const char *good_value(const struct nj_option *o)
+{
+    static const char *const of_keys[][2] = {
+        {"arguments", "-l 1"},
+        {"preset", "tap"},
+        {"ceiling", "1MiB/s"},
+        {"burst", "1MiB"},
+        {"rate", "1KiB/s"},
+        {"client_rate", "1KiB/s"},
+        {"allow", "a"},
+        {"client_ceiling", "1MiB/s"},
+        {"client_burst", "1MiB"},
+        {"deny", "a"},
+        {"request_rate", "1KiB/s"},
+        {"request_ceiling", "1MiB/s"},
+        {"by", "address"},
+        {"request_burst", "1MiB"},
+        {"rate_after", "1KiB"},
+        {"prefix4", "24"},
+        {"prefix6", "56"},
+        {"deny_action", "drop"},
+        {"path", "/x"},
+        {"networks", "192.0.2.1"},
+        {"connections", "5"},
+        {"host", "x"},
+        {"tls_subject", "*"},
+        {"hours", "22:00-06:00"},
+        {"list", "a"},
+        {"action", "serve"},
+        {"retry_after", "30s"},
+        {"streams", "5"},
+        {"requests", "5"},
+        {"requests_burst", "5"},
+        {"header", "x: y"},
+        {"file", "/dev/null"},
+        {"trusted_proxy", "192.0.2.1"},
+        {"index", "a"},
+        {"error_page", "404=/a"},
+        {"default_type", "text/plain"},
+        {"mime_types", "/etc/passwd"},
+        {"dotfiles", ".a"},
+        {"cache_control", "no-store"},
+    };
+    static char text[64];
+    char key[NJ_OPTION_KEY_BYTES];
+
+    nj_option_key(o, key);
+    for (size_t i = 0; i < NJ_ARRAY_LEN(of_keys); i++)
+        if (strcmp(of_keys[i][0], key) == 0)
+            return of_keys[i][1];
+    text[0] = 'x';
+    text[1] = '\0';
+    if (o->kind == NJ_OPTION_NUMBER)
+        snprintf(text, sizeof text, "%.0f", o->max);
+    else if (o->kind == NJ_OPTION_SIZE)
+        snprintf(text, sizeof text, "%.0fB", o->min);
+    else if (o->kind == NJ_OPTION_WORD)
+        snprintf(text, sizeof text, "%.*s", (int)strcspn(o->expected, "|"), o->expected);
+    return o->kind == NJ_OPTION_SWITCH ? "yes"
+           : o->kind == NJ_OPTION_RATE ? "1MiB/s"
+           : o->kind == NJ_OPTION_TIME ? "10s"
+                                       : text;
+}
+
+static bool parse(const char *text)
+{
+    struct nj_server_config c;
+
+    nj_diags_free(&faults);
+    nj_server_config_init(&c);
+    struct nj_policy_file *f = nj_policy_file_parse("p", text, strlen(text), &c, &faults);
+    bool ok = f;
+    nj_policy_file_free(f);
+    return ok;
+}
+
+/* Is `key = value` in the section refused with its line, and with `with`? */
+static void expect_refused(const char *section, const char *key, const char *value,
+                           const char *with)
+{
+    char text[512];
+
+    snprintf(text, sizeof text, "[%s]\n%s = %s\n", section, key, value);
+    cr_expect(!parse(text), "%s", text);
+    cr_expect(faults.text && strstr(faults.text, "p:2: ") && strstr(faults.text, with), "%s%s",
+              text, faults.text ? faults.text : "");
+}
+
+/* What a key needs beside it. */
+static const char *beside(const char *section)
+{
+    return strcmp(section, "list a") == 0 ? "" : "[list a]\nnetworks = 192.0.2.0/24\n";
+}
+
+static bool is_tested(const struct nj_option *o)
+{
+    /* connections are a key of [class default] only; file needs one */
+    return o->section && strcmp(o->section, "class default") != 0 &&
+           strcmp(o->name, "connections") != 0 && strcmp(o->name, "file") != 0;
+}
+
+Test(config_key_mistakes, a_good_value_is_taken)
+{
+    char text[512], key[NJ_OPTION_KEY_BYTES];
+    uint32_t n = 0;
+
+    for (const struct nj_option *o = nj_options; o < nj_options + nj_n_options; o++) {
+        if (!is_tested(o))
+            continue;
+        n++;
+        snprintf(text, sizeof text, "[%s]\n%s = %s\n%s", section_of(o), nj_option_key(o, key),
+                 good_value(o), beside(section_of(o)));
+        cr_expect(parse(text), "%s%s", text, faults.text);
+    }
+    cr_expect_gt(n, 90);
+}
+
+static bool is_key(const char *section, const char *name)
+{
+    char key[NJ_OPTION_KEY_BYTES];
+
+    for (const struct nj_option *o = nj_options; o < nj_options + nj_n_options; o++)
+        if (o->section && strcmp(section_of(o), section) == 0 &&
+            strcmp(nj_option_key(o, key), name) == 0)
+            return true;
+    return false;
+}
+
+/* A letter is missing, doubled, or another one. */
+Test(config_key_mistakes, misspelt_keys)
+{
+    char key[NJ_OPTION_KEY_BYTES], bad[NJ_OPTION_KEY_BYTES + 1];
+    uint32_t n_suggested = 0, n = 0;
+
+    for (const struct nj_option *o = nj_options; o < nj_options + nj_n_options; o++) {
+        if (!is_tested(o))
+            continue;
+        size_t len = strlen(nj_option_key(o, key)), at = len / 2;
+        for (int how = 0; how < 3; how++) {
+            snprintf(bad, sizeof bad, "%s", key);
+            if (how == 0)
+                memmove(bad + at, bad + at + 1, len - at);
+            else if (how == 1)
+                memmove(bad + at + 1, bad + at, len - at + 1);
+            else
+                bad[at] = 'q';
+            if ((len < 3 && how == 0) || is_key(section_of(o), bad))
+                continue; /* "by" would be "b"; requests_burst may become request_burst */
+            expect_refused(section_of(o), bad, good_value(o), "unknown in [");
+            n++;
+            n_suggested += faults.text && strstr(faults.text, "did you mean ") != NULL;
+        }
+    }
+    cr_expect_geq(n_suggested, n - 8, "%u of %u", n_suggested, n);
+}
+
+Test(config_key_mistakes, wrong_types_and_ranges)
+{
+    static const struct {
+        enum nj_option_kind kind;
+        const char *values[8];
+    } bad[] = {
+        {NJ_OPTION_SWITCH, {"on", "1", "true", "YES", "yes no"}},
+        {NJ_OPTION_NUMBER, {"x", "-1", "1.5", "0x10", "99999999999", "1 2", "10MiB"}},
+        {NJ_OPTION_SIZE, {"x", "-1", "10", "10 MiB", "10mib", "10MB", "9e99GiB"}},
+        {NJ_OPTION_RATE, {"x", "-1B/s", "10", "0", "10MiB", "20mbit/s", "2000GiB/s"}},
+        {NJ_OPTION_TIME, {"x", "-1s", "10", "10sec", "1w", "25h", "1:00"}},
+        {NJ_OPTION_WORD, {"x", "", "none|", "Beneath", "jsn"}},
+    };
+    char key[NJ_OPTION_KEY_BYTES];
+
+    for (const struct nj_option *o = nj_options; o < nj_options + nj_n_options; o++)
+        for (size_t i = 0; i < NJ_ARRAY_LEN(bad); i++)
+            for (size_t k = 0; k < 8 && is_tested(o) && bad[i].kind == o->kind; k++)
+                if (bad[i].values[k])
+                    expect_refused(section_of(o), nj_option_key(o, key), bad[i].values[k],
+                                   ": expected ");
+}
+
+Test(config_key_mistakes, duplicates)
+{
+    char text[512], key[NJ_OPTION_KEY_BYTES];
+
+    for (const struct nj_option *o = nj_options; o < nj_options + nj_n_options; o++) {
+        if (!is_tested(o))
+            continue;
+        int n = snprintf(text, sizeof text, "[%s]\n%s = %s\n", section_of(o), nj_option_key(o, key),
+                         good_value(o));
+        for (char *p = key; (p = strchr(p, '_'));)
+            *p = '-'; /* the same key */
+        snprintf(text + n, sizeof text - (size_t)n, "%s = %s\n%s", key, good_value(o),
+                 beside(section_of(o)));
+        bool ok = parse(text);
+        if (nj_option_may_repeat(o)) /* a second page for one status is another mistake */
+            cr_expect(ok || strcmp(key, "error-page") == 0, "%s%s", text, faults.text);
+        else
+            cr_expect(!ok && faults.n == 1 && strstr(faults.text, "p:3: ") &&
+                          strstr(faults.text, "first set on line 2"),
+                      "%s%s", text, faults.text ? faults.text : "");
+    }
+}
+
+/* Each key in the section of each other one, if that has none of its name. */
+Test(config_key_mistakes, wrong_sections)
+{
+    char key[NJ_OPTION_KEY_BYTES], other[NJ_OPTION_KEY_BYTES], where[80];
+
+    for (const struct nj_option *o = nj_options; o < nj_options + nj_n_options; o++) {
+        const char *before = "";
+        for (const struct nj_option *x = nj_options; is_tested(o) && x < nj_options + nj_n_options;
+             x++) {
+            if (!is_tested(x) || strcmp(x->section, before) == 0)
+                continue;
+            before = x->section;
+            bool has = false;
+            for (const struct nj_option *y = nj_options; y < nj_options + nj_n_options; y++)
+                has |= y->section && strcmp(y->section, x->section) == 0 &&
+                       strcmp(nj_option_key(y, other), nj_option_key(o, key)) == 0;
+            snprintf(where, sizeof where, "[%s]", o->section);
+            if (!has)
+                expect_refused(section_of(x), nj_option_key(o, key), good_value(o),
+                               strcmp(x->section, "class NAME") == 0 ? "unknown in [" : where);
+        }
+    }
+}
+
+/* The option's own name, where the key has another one. */
+Test(config_key_mistakes, names_of_options)
+{
+    char key[NJ_OPTION_KEY_BYTES], name[NJ_OPTION_KEY_BYTES], meant[96];
+
+    for (const struct nj_option *o = nj_options; o < nj_options + nj_n_options; o++) {
+        if (!is_tested(o) || !o->key || o->kind == NJ_OPTION_KEY || o->in_policy)
+            continue;
+        snprintf(name, sizeof name, "%s", o->name);
+        snprintf(meant, sizeof meant, "did you mean %s?", nj_option_key(o, key));
+        expect_refused(section_of(o), name, good_value(o), meant);
+    }
+}
+
+/* Values that only all settings together show to be wrong: the line is that of the file. */
+Test(config_key_mistakes, values_that_do_not_go_together)
+{
+    static const struct {
+        const char *text, *told;
+    } cases[] = {
+        {"[network]\nmtu = 1500\naddr = 198.18.0.2\n", ":3: addr 198.18.0.2: "},
+        {"[network]\naddr = 198.18.0.2/24\naddr = 198.18.0.0/24\n", ":3: addr 198.18.0.0/24: "},
+        {"[network]\nvlan = 5000\n", ":2: vlan 5000: "},
+        {"[network]\nrss_key = 12\n", ":2: rss_key"},
+        {"[tls]\nport = 80\ncert = a\nkey = b\n", ":2: port and [network] listen must differ"},
+        {"[tls]\ncert = a\n", ":2: each cert needs its key: "},
+        {"[tls]\nclient_optional = yes\n", ":2: client_optional needs client_ca"},
+        {"[tls]\nkeylog = k\ncert = a\nkey = b\n", ":2: keylog needs insecure_keylog: "},
+        {"[process]\nupgrade-socket = /x\n", ":2: upgrade_socket /x: "},
+        {"[files]\nroot = /nowhere\n", ":2: root /nowhere: No such file"},
+        {"[files]\nerror_page = 404=/no\nroot = /etc\n", ":2: error_page 404=/no: "},
+    };
+    char path[] = "/tmp/nj-unit-XXXXXX", why[512];
+    int fd = mkstemp(path);
+
+    cr_assert_geq(fd, 0);
+    close(fd);
+    for (size_t i = 0; i < NJ_ARRAY_LEN(cases); i++) {
+        struct nj_server_config c;
+        struct nj_settings s;
+        nj_server_config_init(&c);
+        FILE *f = fopen(path, "w");
+        cr_assert(f && fputs(cases[i].text, f) > 0 && fclose(f) == 0);
+        c.policy_file = path;
+        cr_expect_eq(nj_settings_from_partial_config(&s, &c, why, sizeof why), -1, "%s",
+                     cases[i].text);
+        cr_expect(strncmp(why, path, strlen(path)) == 0 && strstr(why, cases[i].told), "%s: %s",
+                  cases[i].text, why);
+    }
+    unlink(path);
+}
+
+/* The command line has the value: the file is not to blame. A default on it wins, too. */
+Test(config_key_mistakes, the_command_line_is_named_by_its_option)
+{
+    char path[] = "/tmp/nj-unit-XXXXXX", why[512];
+    static const char text[] = "[network]\nvlan = 5\nlisten = 8080\n[files]\nlisting = no\n"
+                               "[storage]\ncache = 0\n";
+    struct nj_server_config c;
+    struct nj_settings s;
+    int fd = mkstemp(path);
+
+    cr_assert(fd >= 0 && write(fd, text, sizeof text - 1) == (ssize_t)sizeof text - 1);
+    close(fd);
+    nj_server_config_init(&c);
+    c.policy_file = path;
+    c.vlan[0] = "9999";
+    cr_expect_eq(nj_settings_from_partial_config(&s, &c, why, sizeof why), -1);
+    cr_expect(strncmp(why, "--vlan 9999: ", 13) == 0, "%s", why);
+    c.vlan[0] = NULL;
+    cr_assert_eq(nj_settings_from_partial_config(&s, &c, why, sizeof why), 0, "%s", why);
+    cr_expect(s.config->listen_port == 8080 && s.config->cache_bytes == 0);
+    cr_expect_str_eq(s.config->vlan[0], "5");
+    nj_settings_free(&s);
+    cr_assert_eq(nj_server_config_set(&c, "listen", "80", why, sizeof why), 0);
+    cr_assert_eq(nj_server_config_set(&c, "cache", "1GiB", why, sizeof why), 0);
+    cr_assert_eq(nj_settings_from_partial_config(&s, &c, why, sizeof why), 0, "%s", why);
+    cr_expect(s.config->listen_port == 80 && s.config->cache_bytes == 1u << 30);
+    nj_settings_free(&s);
+    unlink(path);
+}
