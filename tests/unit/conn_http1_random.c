@@ -6,7 +6,7 @@
  * have ended, everything was returned, and nothing is in an account.
  */
 #define RIG_PEERS   8
-#define RIG_GOT_MAX (2u << 20)
+#define RIG_GOT_MAX (4u << 20)
 #include <criterion/criterion.h>
 
 #include <nightjar/handler.h>
@@ -21,7 +21,7 @@
 #define OUT_MAX      32768u
 #define LENT         (100u << 10)
 #define REQUESTS_MAX 1024u
-#define GOT_BY_STEPS (512u << 10) /* bytes that a client gets in step_some(), at most */
+#define GOT_BY_STEPS (2560u << 10) /* bytes that a client gets between two looks, at most */
 
 static uint64_t seed, run_seed;
 static uint8_t lent[LENT];
