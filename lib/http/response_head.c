@@ -64,6 +64,8 @@ static struct nj_str error_text(uint16_t status)
         return NJ_STR("416 Range Not Satisfiable\n");
     case 431:
         return NJ_STR("431 Request Header Fields Too Large\n");
+    case 501:
+        return NJ_STR("501 Not Implemented\n");
     case 503:
         return NJ_STR("503 Service Unavailable\n");
     default:

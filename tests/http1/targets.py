@@ -34,9 +34,12 @@ for case, method in (
         ("slash", b"GET/"), ("nul", b"GET\0"), ("soh", b"G\1ET"), ("obs_text", b"G\xc9T"),
         ("brackets", b"GE[T]"), ("at", b"G@T")):
     refused("method_with_" + case, line(method + b" /one HTTP/1.1"), "h1_request_line", "9110 9.1")
-served("lower_case_method", line(b"get /one HTTP/1.1"), "9110 9.1", 405)
-served("unknown_method", line(b"FLY /one HTTP/1.1"), "9110 9.1", 405)
-served("method_of_token_characters", line(b"!#$%&'*+-.^_`|~ /one HTTP/1.1"), "9110 9.1", 405)
+served("lower_case_method", line(b"get /one HTTP/1.1"), "9110 9.1", 501)
+served("unknown_method", line(b"FLY /one HTTP/1.1"), "9110 9.1", 501)
+served("method_of_token_characters", line(b"!#$%&'*+-.^_`|~ /one HTTP/1.1"), "9110 9.1", 501)
+served("method_of_2000_letters", line(b"M" * 2000 + b" /one HTTP/1.1"), "9112 3", 501)
+served("purge", line(b"PURGE /one HTTP/1.1"), "9110 9.1", 501)
+served("patch", line(b"PATCH /one HTTP/1.1"), "9110 9.1", 405)
 served("trace", line(b"TRACE /one HTTP/1.1"), "9110 9.3.8", 405)
 
 # --- origin form --------------------------------------------------------------------------------

@@ -20,15 +20,15 @@ static const struct beginning beginnings[] = {
     {"\r\n" GET_INDEX, .status = 200}, /* RFC 9112 2.2 */
     {"GET / HTTP/1.0\r\n", .status = 0},
     {"GET / HTTP/1.0\r\n\r\n", .status = 200, .ends = true},
-    {"G / HTTP/1.0\r\n\r\n", .status = 405, .ends = true}, /* as long as what detection keeps */
-    {"P / HTTP/1.0\r\n\r\n", .status = 405, .ends = true},
+    {"G / HTTP/1.0\r\n\r\n", .status = 501, .ends = true}, /* as long as what detection keeps */
+    {"P / HTTP/1.0\r\n\r\n", .status = 501, .ends = true},
     {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", .is_h2 = true},
     {"PRI * HTTP/1.1\r\nHost: a\r\n\r\n", .is_h2 = true, .ends = true}, /* its session refuses it */
-    {"PRINT /index.html HTTP/1.1\r\nHost: a.test\r\n\r\n", .status = 405},
-    {"PR /index.html HTTP/1.1\r\nHost: a.test\r\n\r\n", .status = 405},
-    {"P /index.html HTTP/1.1\r\nHost: a.test\r\n\r\n", .status = 405},
-    {"PROPFIND /index.html HTTP/1.1\r\nHost: a.test\r\n\r\n", .status = 405},
-    {"get /index.html HTTP/1.1\r\nHost: a.test\r\n\r\n", .status = 405},
+    {"PRINT /index.html HTTP/1.1\r\nHost: a.test\r\n\r\n", .status = 501},
+    {"PR /index.html HTTP/1.1\r\nHost: a.test\r\n\r\n", .status = 501},
+    {"P /index.html HTTP/1.1\r\nHost: a.test\r\n\r\n", .status = 501},
+    {"PROPFIND /index.html HTTP/1.1\r\nHost: a.test\r\n\r\n", .status = 501},
+    {"get /index.html HTTP/1.1\r\nHost: a.test\r\n\r\n", .status = 501},
     {"\r\nPRI * HTTP/2.0\r\n\r\n", .status = 505, .ends = true},
     {"\r\n\r\n" GET_INDEX, .status = 400, .ends = true},
     {"\n" GET_INDEX, .status = 400, .ends = true},

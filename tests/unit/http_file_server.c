@@ -55,7 +55,7 @@ Test(http_file_server, head_empty_and_prompt)
     end(b);
 }
 
-/* Sentences 223, 225. */
+/* Sentences 221, 223 - 225. */
 Test(http_file_server, statuses)
 {
     static const struct {
@@ -65,7 +65,8 @@ Test(http_file_server, statuses)
         const char *name, *value, *text;
     } rows[] = {
         {"POST", "/x", 0, 405, "allow", "GET, HEAD, OPTIONS", "405 Method Not Allowed\n"},
-        {"get", "/x", 0, 405, "allow", "GET, HEAD, OPTIONS", "405 Method Not Allowed\n"},
+        {"get", "/x", 0, 501, "content-length", "20", "501 Not Implemented\n"},
+        {"PURGE", "/x", 0, 501, "content-length", "20", "501 Not Implemented\n"},
         {"TRACE", "/x", 0, 405, "allow", "GET, HEAD, OPTIONS", "405 Method Not Allowed\n"},
         {"OPTIONS", "/../x", 0, 400, "content-length", "16", "400 Bad Request\n"},
         {"GET", "*", 0, 400, "content-length", "16", "400 Bad Request\n"},

@@ -327,6 +327,14 @@ static unsigned method_rank(const struct nj_route *route, struct nj_str method)
     return is_str(method, "HEAD") && strcmp(route->method, "GET") == 0 ? 2 : 0;
 }
 
+bool nj_routes_have_method(const struct nj_routes *r, struct nj_str method)
+{
+    for (uint32_t i = 0; r && i < r->n; i++)
+        if (r->list[i].method && is_str(method, r->list[i].method))
+            return true;
+    return false;
+}
+
 enum nj_route_result nj_routes_find(const struct nj_routes *r, struct nj_str method,
                                     struct nj_str path, struct nj_route_match *out)
 {

@@ -38,6 +38,9 @@ const struct nj_route *nj_routes_at(const struct nj_routes *r, uint32_t index);
 /* The route's method and path as text. Lives as long as the table. */
 const char *nj_routes_name(const struct nj_routes *r, uint32_t index);
 
+/* Does any route name this method? `r` may be NULL. */
+bool nj_routes_have_method(const struct nj_routes *r, struct nj_str method);
+
 /* Finds the route of a request. `path` is plain (http/proto/path.h), as are the patterns; they are
  * compared byte by byte. Empty: a request without a plain path (CONNECT, "*", or a malformed
  * target), which matches no route. */
