@@ -27,3 +27,14 @@ bool nj_list_next(struct nj_str *rest, struct nj_str *element)
     }
     return false;
 }
+
+void nj_expect_read(struct nj_str list, bool *expects_continue, bool *expects_other)
+{
+    struct nj_str expectation;
+
+    while (nj_list_next(&list, &expectation)) {
+        bool is_continue = nj_str_eq_nocase(expectation, NJ_STR("100-continue"));
+        *expects_continue |= is_continue;
+        *expects_other |= !is_continue;
+    }
+}

@@ -137,10 +137,11 @@ static bool too_many_are_held(const struct nj_conns *cs)
 }
 
 /* Held: received segments that wait: incomplete TLS records, segments received out of order, input
- * of peers that do not read | client, in mbufs | equal shares of half of the receive mbufs of the
- * lcore, once 3/4 are held for 50 ms, or 7/8; 256 mbufs for a connection | `--header-timeout` for a
- * record, `--body-timeout` beside an open request; `--preface-timeout` before the preface |
- * conn_rx_limit, h1_slow, h2_abuse_slow, conn_timeout */
+ * of peers that do not read, input of HTTP/1 that waits for us | client, in mbufs | equal shares of
+ * half of the receive mbufs of the lcore, once 3/4 are held for 50 ms, or 7/8; 256 mbufs for a
+ * connection | `--header-timeout` for a record, `--body-timeout` beside an open request;
+ * `--preface-timeout` before the preface | conn_rx_limit, h1_slow, h2_abuse_slow,
+ * conn_timeout */
 static uint32_t reset_holders_of_mbufs(struct nj_conns *cs, nj_ns now)
 {
     uint32_t n = 0;

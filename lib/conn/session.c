@@ -88,7 +88,8 @@ void nj__session_open(struct nj_conn *c, enum nj_conn_state protocol)
         active->h2 = nj_h2_open(cs->h2, c);
     } else {
         nj_count(cs->counters, NJ_C_conn_h1);
-        active->h1 = nj_h1_open(cs->h1, c, c->is_tls);
+        active->h1 =
+            nj_h1_open(cs->h1, c, c->is_tls, nj__is_trusted_proxy(cs, &c->tcb->flow.tuple.remote));
     }
     c->failed |= !nj__conn_has_session(c);
 }
@@ -111,8 +112,8 @@ void nj__session_input_all(struct nj_conn *c, const uint8_t *data, uint32_t n)
 {
     uint32_t used = nj__session_input(c, data, n);
 
-    if (used < n && !nj_h1_keep(c->active->h1, data + used, n - used))
-        c->failed = true;
+    if (used < n)
+        nj_h1_keep(c->active->h1, data + used, n - used);
 }
 
 /* --- bytes out ------------------------------------------------------------------------------- */

@@ -47,7 +47,7 @@ static bool take_octet(struct nj__h1_chunk_line *chunk, uint8_t c)
 
     if (hex >= 0) {
         chunk->n_bytes = chunk->n_bytes << 4 | (uint64_t)hex;
-        return ++chunk->n_digits <= 16; /* 64 bits */
+        return ++chunk->n_digits <= 16 && chunk->n_bytes <= INT64_MAX;
     }
     if (chunk->n_digits == 0)
         return false;

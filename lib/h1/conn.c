@@ -5,7 +5,7 @@
 #include "base/assert.h"
 #include "telem/counters_conn.h"
 
-struct nj_h1 *nj_h1_open(struct nj_h1_context *ctx, void *user, bool is_tls)
+struct nj_h1 *nj_h1_open(struct nj_h1_context *ctx, void *user, bool is_tls, bool is_trusted)
 {
     bool is_full = nj_alloc_would_exceed(ctx->alloc, sizeof(struct nj_h1));
     struct nj_h1 *h = is_full ? NULL : nj_alloc_zero(ctx->alloc, sizeof *h);
@@ -17,6 +17,7 @@ struct nj_h1 *nj_h1_open(struct nj_h1_context *ctx, void *user, bool is_tls)
     h->ctx = ctx;
     h->user = user;
     h->is_tls = is_tls;
+    h->is_secured = is_tls || is_trusted;
     h->unfinished_since = NJ_NEVER;
     ctx->n_conns++;
     return h;
@@ -35,7 +36,6 @@ void nj_h1_close(struct nj_h1 *h)
     NJ_ASSERT(!h->busy);
     h->write_closed = true; /* calls made by the callback below have no effect */
     nj__h1_request_close(h, false);
-    nj__h1_end(h);
     nj_buf_free(ctx->alloc, &h->out);
     nj_alloc_free(ctx->alloc, h);
     ctx->n_conns--;
@@ -59,7 +59,7 @@ uint32_t nj_h1_n_requests(const struct nj_h1 *h)
 
 bool nj_h1_is_idle(const struct nj_h1 *h)
 {
-    return !h->open && h->out.n == 0;
+    return !h->open && nj__h1_n_unsent(h) == 0;
 }
 
 uint32_t nj_h1_buffered_bytes(const struct nj_h1 *h)

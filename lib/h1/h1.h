@@ -76,9 +76,10 @@ struct nj_h1_context *nj_h1_context_new(const struct nj_h1_events *events,
 void nj_h1_context_free(struct nj_h1_context *ctx);
 uint32_t nj_h1_context_n_conns(const struct nj_h1_context *ctx);
 
-/* A new server-side connection. `is_tls`: requests in origin-form have the scheme https. NULL: out
+/* A new server-side connection. `is_tls`: requests in origin-form have the scheme https.
+ * `is_trusted`: the peer is a gateway that may ask for https without TLS (RFC 9110 7.4). NULL: out
  * of memory, or the bound of `alloc` is reached. */
-struct nj_h1 *nj_h1_open(struct nj_h1_context *ctx, void *user, bool is_tls);
+struct nj_h1 *nj_h1_open(struct nj_h1_context *ctx, void *user, bool is_tls, bool is_trusted);
 /* Prefetch the connection's state into the CPU cache, before nj_h1_input(). */
 void nj_h1_prefetch(const struct nj_h1 *h);
 /* Close the connection: on_close is called for the open request, then all memory is freed. */
@@ -94,14 +95,14 @@ bool nj_h1_may_read(const struct nj_h1 *h);
  * copied. Several requests are processed in one call if their responses are complete at once and
  * fit into the outbox. `data` is not NULL, even if n_bytes is 0.
  *
- * An error of the peer is answered with a status of 400, 408, 414, 417, 431, 501 or 505 and
+ * An error of the peer is answered with a status of 400, 408, 414, 417, 421, 431, 501 or 505 and
  * `Connection: close`, or ends the connection if a response has begun (RFC 9112 2.2, 3, 5.1, 6.3).
  */
 uint32_t nj_h1_input(struct nj_h1 *h, const uint8_t *data, uint32_t n_bytes);
 /* For an owner that cannot hold bytes that nj_h1_input() has not used: copies them. nj_h1_input()
- * with n_bytes 0 processes them, once nj_h1_may_read() is true. Returns false when out of memory:
- * the connection then fails. */
-bool nj_h1_keep(struct nj_h1 *h, const uint8_t *data, uint32_t n_bytes);
+ * with n_bytes 0 processes them, once nj_h1_may_read() is true. Out of memory for input: no more of
+ * it is read. The connection ends after the responses to the requests that were read completely. */
+void nj_h1_keep(struct nj_h1 *h, const uint8_t *data, uint32_t n_bytes);
 /* Bytes of nj_h1_keep() are left to be processed. */
 bool nj_h1_has_kept(const struct nj_h1 *h);
 
@@ -150,7 +151,7 @@ uint32_t nj_h1_buffered_bytes(const struct nj_h1 *h);
  * ends with the connection for HTTP/1.0. `Connection` is added where RFC 9112 9.3 asks for it.
  *
  * `stamp`: equal stamps promise equal status and fields, byte for byte and in the same order, on
- * all connections of the context; the head is then encoded once and reused. 0: do not cache.
+ * all connections of the context; nj_h1_respond_cached() then sends the same. 0: do not cache.
  * Returns 0, or -1 when out of memory.
  */
 int nj_h1_respond(struct nj_h1 *h, uint16_t status, const struct nj_field *fields,

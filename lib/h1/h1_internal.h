@@ -47,12 +47,8 @@
 
 /* ---- h1_context.c ---- */
 
-/* Fields that are allowed once: the first value, and how often they occur. */
+/* Fields that are allowed once. */
 enum { NJ__H1_HOST, NJ__H1_LENGTH, NJ__H1_CODING, NJ__H1_N_ONCE };
-struct nj__h1_once {
-    struct nj_str value;
-    uint32_t n;
-};
 
 /* A parsed head. Its strings are valid until the next head of any connection is parsed. */
 struct nj__h1_head {
@@ -65,8 +61,9 @@ struct nj__h1_head {
     bool is_origin_form;                  /* the target has neither scheme nor authority */
     bool says_close, says_keep_alive;     /* options of Connection */
     bool expects_continue, expects_other; /* RFC 9110 10.1.1: 100-continue; anything else */
-    struct nj__h1_once once[NJ__H1_N_ONCE];
-    struct nj_request_head req; /* last: its `header` is not cleared */
+    struct nj_str once[NJ__H1_N_ONCE];    /* the first value of each */
+    uint32_t n_once[NJ__H1_N_ONCE];       /* how often they occur */
+    struct nj_request_head req;           /* last: its `header` is not cleared */
 };
 
 struct nj__h1_cached_head {
@@ -115,18 +112,18 @@ struct nj_h1 {
     struct nj_h1_context *ctx;
     void *user, *request_user;
     uint8_t read, framing; /* enum nj__h1_read; enum nj__h1_framing, once the response is given */
-    bool is_tls, busy;     /* busy: nj_h1_input() or nj_h1_output() is running */
-    bool open, refusing;   /* a request was passed to on_request; to on_refused just now */
-    bool has_response, is_sent;   /* of it; is_sent: it is in the outbox completely */
-    bool deferred;                /* its body had no bytes; until nj_h1_resume() */
-    bool reset;                   /* nj_h1_reset() was called, or the response has failed */
-    bool last, ended;             /* no request follows the current one; no request will be read */
-    bool write_closed;            /* no more output is possible: out of memory, or closed */
-    bool must_reset;              /* nj_h1_must_reset() */
-    bool is_1_0, is_head;         /* of the request */
-    bool keeps_alive, has_on_end; /* it permits another one (RFC 9112 9.3); it has a body */
-    bool awaits_continue;         /* it expects 100 (Continue), and no body has come */
-    bool empty_line_seen;         /* before the request line */
+    bool is_tls, is_secured, busy; /* busy: nj_h1_input() or nj_h1_output() is running */
+    bool open, refusing;           /* a request was passed to on_request; to on_refused just now */
+    bool has_response, is_sent;    /* of it; is_sent: it is in the outbox completely */
+    bool deferred;                 /* its body had no bytes; until nj_h1_resume() */
+    bool reset;                    /* nj_h1_reset() was called, or the response has failed */
+    bool last, ended;              /* no request follows the current one; no request will be read */
+    bool write_closed;             /* no more output is possible: out of memory, or closed */
+    bool must_reset;               /* nj_h1_must_reset() */
+    bool is_1_0, is_head;          /* of the request */
+    bool keeps_alive, has_on_end;  /* it permits another one (RFC 9112 9.3); it has a body */
+    bool awaits_continue;          /* it expects 100 (Continue), and no body has come */
+    bool empty_line_seen;          /* before the request line */
     struct nj_body *body;
     struct nj_buf out; /* the outbox: unsent bytes begin at out_at; freed when there are none */
     uint32_t out_at;
@@ -138,8 +135,8 @@ struct nj_h1 {
     struct nj__h1_chunk_line chunk;
     /* An incomplete head or trailer section, of which n_seen bytes were parsed in vain and the line
      * at line_at is not complete. Behind it, or alone: bytes of nj_h1_keep(). */
-    struct nj_buf in;
-    uint32_t n_seen, line_at;
+    struct nj_buf in; /* unread bytes begin at in_at */
+    uint32_t in_at, n_seen, line_at;
     nj_ns unfinished_since;          /* nj_h1_unfinished_since() */
     const struct nj_byte_sink *sink; /* during nj_h1_output(), else NULL */
     void *sink_ctx;
@@ -205,6 +202,8 @@ void nj__h1_body_close(struct nj_h1 *h);
 /* The open or refused request ends. Unless the response is complete, and another request may
  * follow, the connection ends, too. */
 void nj__h1_request_close(struct nj_h1 *h, bool complete);
+/* Free what was collected of the input. */
+void nj__h1_drop_input(struct nj_h1 *h);
 /* No request will be read. */
 void nj__h1_end(struct nj_h1 *h);
 

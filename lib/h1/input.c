@@ -15,7 +15,8 @@
 
 /* ---- heads ---- */
 
-/* A target without a scheme has that of the connection (RFC 9112 3.3). */
+/* Pass a head on, or refuse it. A target without a scheme has that of the connection (RFC 9112
+ * 3.3); the scheme https needs a connection that is secured (RFC 9110 7.4). */
 static void begin_request(struct nj_h1 *h, struct nj__h1_head *head)
 {
     struct nj_request_head *req = &head->req;
@@ -26,8 +27,14 @@ static void begin_request(struct nj_h1 *h, struct nj__h1_head *head)
                      (!h->is_1_0 || head->says_keep_alive); /* RFC 9112 9.3 */
     if (head->is_origin_form)
         req->scheme = h->is_tls ? NJ_STR("https") : NJ_STR("http");
-    if (nj_unlikely(head->refuse_status))
+    if (nj_unlikely(head->refuse_status > 0)) {
+        nj__h1_refuse(h, req, head->refuse_status, head->refuse_why);
         return;
+    }
+    if (nj_unlikely(!h->is_secured && nj_str_eq(req->scheme, NJ_STR("https")))) {
+        nj__h1_refuse(h, req, 421, NJ_C_h1_target);
+        return;
+    }
     nj_count(h->ctx->counters, NJ_C_requests);
     h->number++;
     h->in_left = req->content_length;
@@ -36,7 +43,7 @@ static void begin_request(struct nj_h1 *h, struct nj__h1_head *head)
               : req->ends      ? NJ__H1_READ_DONE
                                : NJ__H1_READ_CONTENT;
     h->has_on_end = !req->ends;
-    h->awaits_continue = req->expects_continue;
+    h->awaits_continue = head->expects_continue && !req->ends;
     h->open = true;
     h->ctx->events->on_request(h->user, h, req);
     nj__h1_send_small_body(h);
@@ -58,22 +65,16 @@ static void end_lines(struct nj_h1 *h)
 }
 
 /* One empty line before a request is ignored (RFC 9112 2.2). */
-static bool skips_empty_line(struct nj_h1 *h, const uint8_t *data, uint32_t n)
-{
-    if (nj_likely(data[0] != '\r') || n < 2 || data[1] != '\n' || h->empty_line_seen)
-        return false;
-    h->empty_line_seen = true;
-    end_lines(h);
-    return true;
-}
-
 static uint32_t take_head(struct nj_h1 *h, const uint8_t *data, uint32_t n)
 {
     struct nj_h1_context *ctx = h->ctx;
     struct nj__h1_head *head = &ctx->head;
 
-    if (skips_empty_line(h, data, n))
+    if (nj_unlikely(data[0] == '\r') && n >= 2 && data[1] == '\n' && !h->empty_line_seen) {
+        h->empty_line_seen = true;
+        end_lines(h);
         return 2;
+    }
     if (nj_unlikely(h->n_seen > 0) &&
         nj__h1_parse_lines(ctx, data, n, h->line_at, h->n_seen, false) == NJ__H1_LINES_MORE)
         return await_more(h, n);
@@ -82,12 +83,8 @@ static uint32_t take_head(struct nj_h1 *h, const uint8_t *data, uint32_t n)
         return await_more(h, n);
     end_lines(h);
     h->empty_line_seen = false;
-    uint32_t n_used = head->n_used;
-    if (nj_likely(rv == NJ__H1_LINES_DONE))
-        begin_request(h, head);
-    if (nj_unlikely(head->refuse_status))
-        nj__h1_refuse(h, &head->req, head->refuse_status, head->refuse_why);
-    return h->ended ? n : n_used;
+    begin_request(h, head);
+    return h->ended ? n : head->n_used;
 }
 
 /* ---- bodies ---- */
@@ -108,7 +105,6 @@ static uint32_t take_content(struct nj_h1 *h, const uint8_t *data, uint32_t n)
 {
     bool has_reader = h->open && h->ctx->events->on_data;
 
-    h->awaits_continue = false;
     n = (uint32_t)nj_min_u64(n, h->in_left);
     n = nj_min_u32(n, has_reader ? NJ_H1_BODY_WINDOW_BYTES - h->n_held : n);
     h->in_left -= n;
@@ -129,7 +125,6 @@ static uint32_t take_chunk_syntax(struct nj_h1 *h, const uint8_t *data, uint32_t
     const uint8_t *at = data;
     enum nj__h1_chunk rv = nj__h1_chunk_parse(&h->chunk, &at, data + n);
 
-    h->awaits_continue = false;
     h->in_left = h->chunk.n_bytes;
     if (rv == NJ__CHUNK_DATA)
         h->read = h->in_left > 0 ? NJ__H1_READ_CHUNK_DATA : NJ__H1_READ_TRAILERS;
@@ -161,6 +156,7 @@ static uint32_t take_trailers(struct nj_h1 *h, const uint8_t *data, uint32_t n)
 /* Returns how many bytes were used. 0: more are needed. */
 static uint32_t take(struct nj_h1 *h, const uint8_t *data, uint32_t n)
 {
+    h->awaits_continue = false; /* some of the body has come */
     if (h->read == NJ__H1_READ_CONTENT || h->read == NJ__H1_READ_CHUNK_DATA)
         return take_content(h, data, n);
     if (h->read == NJ__H1_READ_CHUNK)
@@ -186,19 +182,17 @@ static uint32_t process(struct nj_h1 *h, const uint8_t *data, uint32_t n)
 /* Process what was collected with `n` more bytes. Returns how many of these were used. */
 static uint32_t process_collected(struct nj_h1 *h, const uint8_t *data, uint32_t n)
 {
-    if (!nj_h1_keep(h, data, n)) {
-        nj__h1_end(h);
-        return n;
-    }
+    nj_h1_keep(h, data, n);
     struct nj_buf b = h->in; /* the connection may end meanwhile */
+    uint32_t at = h->in_at;
     h->in = (struct nj_buf){0};
-    uint32_t n_used = process(h, b.p, b.n), rest = b.n - n_used;
-    uint32_t n_back = nj_h1_may_read(h) ? 0 : nj_min_u32(n, rest); /* the owner holds them */
-    b.n = rest - n_back;
-    memmove(b.p, b.p + n_used, b.n);
+    at += process(h, b.p + at, b.n - at);
+    uint32_t n_back = nj_h1_may_read(h) ? 0 : nj_min_u32(n, b.n - at); /* the owner holds them */
+    b.n -= n_back;
     h->in = b;
-    if (b.n == 0 || h->ended)
-        nj_buf_free(h->ctx->alloc, &h->in);
+    h->in_at = at;
+    if (at == b.n || h->ended)
+        nj__h1_drop_input(h);
     return n - n_back;
 }
 
@@ -213,7 +207,7 @@ uint32_t nj_h1_input(struct nj_h1 *h, const uint8_t *data, uint32_t n_bytes)
     if (h->in.n == 0)
         at += process(h, data + at, n_bytes - at);
     if (at < n_bytes && nj_h1_may_read(h)) {
-        (void)nj_h1_keep(h, data + at, n_bytes - at);
+        nj_h1_keep(h, data + at, n_bytes - at);
         at = n_bytes;
     }
     h->busy = false;
@@ -231,15 +225,23 @@ bool nj_h1_may_read(const struct nj_h1 *h)
     return h->read == NJ__H1_READ_DONE ? h->is_sent : h->n_held < NJ_H1_BODY_WINDOW_BYTES;
 }
 
-bool nj_h1_keep(struct nj_h1 *h, const uint8_t *data, uint32_t n_bytes)
+void nj_h1_keep(struct nj_h1 *h, const uint8_t *data, uint32_t n_bytes)
 {
-    bool ok = h->ended || nj_buf_append(h->ctx->alloc, &h->in, data, n_bytes, 0, true);
-    return nj__h1_check_memory(h, ok && !h->write_closed);
+    if (n_bytes > 0 && h->in_at > 0) {
+        h->in.n -= h->in_at;
+        memmove(h->in.p, h->in.p + h->in_at, h->in.n);
+        h->in_at = 0;
+    }
+    if (h->ended || nj_buf_append(h->ctx->alloc, &h->in, data, n_bytes, 0, true))
+        return;
+    if (h->read != NJ__H1_READ_DONE)
+        nj_h1_reset(h);
+    h->last = h->ended = true; /* nj_h1_input() frees what was collected */
 }
 
 bool nj_h1_has_kept(const struct nj_h1 *h)
 {
-    return h->in.n > h->n_seen;
+    return h->in.n - h->in_at > h->n_seen;
 }
 
 void nj_h1_consume(struct nj_h1 *h, size_t n_bytes)
@@ -249,10 +251,9 @@ void nj_h1_consume(struct nj_h1 *h, size_t n_bytes)
 
 nj_ns nj_h1_unfinished_since(struct nj_h1 *h, nj_ns now)
 {
-    if (h->n_seen == 0 && (h->open || h->ended || h->read != NJ__H1_READ_CONTENT))
-        return NJ_NEVER;
-    if (h->unfinished_since == NJ_NEVER)
-        h->unfinished_since = now;
+    bool skips = !h->open && !h->ended && h->read == NJ__H1_READ_CONTENT;
+
+    h->unfinished_since = h->n_seen > 0 || skips ? nj_min_u64(h->unfinished_since, now) : NJ_NEVER;
     return h->unfinished_since;
 }
 

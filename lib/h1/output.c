@@ -8,6 +8,8 @@
  */
 #include "h1/h1_internal.h"
 
+#include <stdio.h>
+
 #include "base/assert.h"
 #include "telem/counters_http.h"
 
@@ -19,8 +21,6 @@ static bool flush(struct nj_h1 *h, uint32_t n_max)
     if (n == 0)
         return true;
     h->out_at += n;
-    if (h->out_at == h->out.n)
-        h->out_at = h->out.n = 0;
     return nj__h1_check_memory(h, h->sink->copy(h->sink_ctx, h->out.p + from, n));
 }
 
@@ -49,12 +49,10 @@ static void end_body(struct nj_h1 *h, bool has_more)
 /* The line before the data of a chunk, which is not empty (RFC 9112 7.1). */
 static bool put_chunk_size(struct nj_h1 *h, uint32_t n_bytes)
 {
-    char line[] = "00000000\r\n";
-    uint32_t at = 8;
+    char line[NJ__H1_CHUNK_BYTES];
+    int n = snprintf(line, sizeof line, "%x\r\n", n_bytes);
 
-    for (; n_bytes > 0; n_bytes >>= 4)
-        line[--at] = "0123456789abcdef"[n_bytes & 15];
-    return nj__h1_out_append(h, line + at, 10 - at);
+    return nj__h1_out_append(h, line, (uint32_t)n);
 }
 
 /* Write a piece of a body: small ones to the outbox, large ones to the sink. */
@@ -143,15 +141,15 @@ int nj_h1_output(struct nj_h1 *h, const struct nj_byte_sink *sink, void *sink_ct
     write_out(h);
     if (h->reset && !h->write_closed) {
         h->must_reset |= nj__h1_n_unsent(h) > 0; /* the sink does not take it, and never may */
-        h->out_at = h->out.n = 0;
+        h->out_at = h->out.n;
         nj__h1_request_close(h, false);
-    } else if (h->is_sent && h->out.n == 0) {
+    } else if (h->is_sent && nj__h1_n_unsent(h) == 0) {
         nj__h1_request_close(h, true);
     }
     h->busy = false;
     h->sink = NULL;
-    if (h->out.n == 0 || h->write_closed) {
-        h->out_at = h->out.n = 0;
+    if (nj__h1_n_unsent(h) == 0 || h->write_closed) {
+        h->out_at = 0;
         nj_buf_free(h->ctx->alloc, &h->out);
     }
     return h->write_closed ? -1 : 0;

@@ -21,12 +21,11 @@ void nj__h1_refuse(struct nj_h1 *h, const struct nj_request_head *req, uint16_t 
     static const struct nj_request_head none = {.version = NJ_HTTP_1_1};
     const struct nj_h1_events *ev = h->ctx->events;
     /* One response for each request: it may have been sent before the rest of the body. */
-    bool has_response = h->has_response || h->reset || (!h->open && h->read != NJ__H1_READ_HEAD);
+    bool responds = !h->has_response && !h->reset && !h->write_closed &&
+                    (h->open || h->read == NJ__H1_READ_HEAD);
 
     nj__h1_count_refusal(h, why);
-    if (has_response || h->write_closed) {
-        nj__h1_request_close(h, false);
-    } else {
+    if (responds) {
         if (!h->open) { /* it was not counted by on_request, and is a line of the access log */
             nj_count(h->ctx->counters, NJ_C_requests);
             h->number++;
@@ -38,7 +37,6 @@ void nj__h1_refuse(struct nj_h1 *h, const struct nj_request_head *req, uint16_t 
         if (!h->has_response)
             (void)nj_h1_respond(h, status, NULL, 0, 0, NULL);
         h->refusing = false;
-        nj__h1_request_close(h, !h->write_closed);
     }
-    nj__h1_end(h);
+    nj__h1_request_close(h, responds && !h->write_closed); /* it is the last one */
 }

@@ -14,11 +14,16 @@ void nj__h1_body_close(struct nj_h1 *h)
         body->ops->close(body);
 }
 
+void nj__h1_drop_input(struct nj_h1 *h)
+{
+    h->in_at = h->n_seen = 0;
+    nj_buf_free(h->ctx->alloc, &h->in);
+}
+
 void nj__h1_end(struct nj_h1 *h)
 {
     h->ended = true;
-    h->n_seen = 0;
-    nj_buf_free(h->ctx->alloc, &h->in);
+    nj__h1_drop_input(h);
 }
 
 void nj__h1_request_close(struct nj_h1 *h, bool complete)
@@ -32,7 +37,7 @@ void nj__h1_request_close(struct nj_h1 *h, bool complete)
     else
         h->must_reset |= h->has_response && h->framing == NJ__H1_BY_CLOSE;
     if (!complete || h->last)
-        h->ended = true;
+        nj__h1_end(h);
     else if (h->read == NJ__H1_READ_DONE)
         h->read = NJ__H1_READ_HEAD;
     h->open = h->has_response = h->is_sent = h->reset = h->awaits_continue = false;
@@ -44,10 +49,8 @@ void nj__h1_request_close(struct nj_h1 *h, bool complete)
 
 void nj_h1_drain(struct nj_h1 *h)
 {
-    bool has_begun = h->open || (h->read == NJ__H1_READ_HEAD && h->n_seen > 0);
-
     h->last = true;
-    if (!has_begun)
+    if (!h->open && h->n_seen == 0) /* and no head has begun */
         nj__h1_end(h);
 }
 

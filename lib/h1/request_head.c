@@ -17,29 +17,26 @@
 
 /* Fields that the engine reads; before them, those of enum NJ__H1_HOST. HIDDEN: of the connection
  * (RFC 9110 7.6.1), and Upgrade, which is ignored (RFC 9110 7.8). */
-enum known { CONNECTION = NJ__H1_N_ONCE, EXPECT, TE, HIDDEN, OTHER };
+enum known { CONNECTION = NJ__H1_N_ONCE, EXPECT, TE, HIDDEN, OTHER = HIDDEN + 3 };
 
 static unsigned known_of(struct nj_str name)
 {
-    static const struct {
-        struct nj_str name;
-        unsigned known;
-    } table[] = {
-        {NJ_STR_INIT("host"), NJ__H1_HOST},
-        {NJ_STR_INIT("connection"), CONNECTION},
-        {NJ_STR_INIT("te"), TE},
-        {NJ_STR_INIT("expect"), EXPECT},
-        {NJ_STR_INIT("upgrade"), HIDDEN},
-        {NJ_STR_INIT("keep-alive"), HIDDEN},
-        {NJ_STR_INIT("content-length"), NJ__H1_LENGTH},
-        {NJ_STR_INIT("proxy-connection"), HIDDEN},
-        {NJ_STR_INIT("transfer-encoding"), NJ__H1_CODING},
+    static const struct nj_str names[OTHER] = {
+        [NJ__H1_HOST] = NJ_STR_INIT("host"),
+        [NJ__H1_LENGTH] = NJ_STR_INIT("content-length"),
+        [NJ__H1_CODING] = NJ_STR_INIT("transfer-encoding"),
+        [CONNECTION] = NJ_STR_INIT("connection"),
+        [EXPECT] = NJ_STR_INIT("expect"),
+        [TE] = NJ_STR_INIT("te"),
+        [HIDDEN] = NJ_STR_INIT("keep-alive"),
+        [HIDDEN + 1] = NJ_STR_INIT("proxy-connection"),
+        [HIDDEN + 2] = NJ_STR_INIT("upgrade"),
     };
+    unsigned i = 0;
 
-    for (uint32_t i = 0; i < NJ_ARRAY_LEN(table); i++)
-        if (nj_str_eq(table[i].name, name))
-            return table[i].known;
-    return OTHER;
+    while (i < OTHER && !nj_str_eq(names[i], name))
+        i++;
+    return i;
 }
 
 /* RFC 9110 7.6.1, 5.6.1. Each line of the field counts. */
@@ -53,15 +50,6 @@ static void take_connection(struct nj__h1_head *head, struct nj_str list)
     }
 }
 
-/* RFC 9110 10.1.1. An empty list expects nothing. */
-static void take_expect(struct nj__h1_head *head, struct nj_str value)
-{
-    bool is_continue = nj_str_eq_nocase(value, NJ_STR("100-continue"));
-
-    head->expects_continue |= is_continue;
-    head->expects_other |= !is_continue && value.n_bytes > 0;
-}
-
 /* Returns whether the field is shown to the owner. TE concerns the connection (RFC 9112 7.4, RFC
  * 9110 10.1.4): only what it says about trailers is shown. */
 static bool take_known(struct nj__h1_head *head, const struct nj_field *f)
@@ -69,12 +57,12 @@ static bool take_known(struct nj__h1_head *head, const struct nj_field *f)
     unsigned known = known_of(f->name),
              which = known == OTHER ? nj_header_id_of_name(f->name) : NJ_N_HEADERS;
 
-    if (known < NJ__H1_N_ONCE && head->once[known].n++ == 0)
-        head->once[known].value = f->value;
+    if (known < NJ__H1_N_ONCE && head->n_once[known]++ == 0)
+        head->once[known] = f->value;
     else if (known == CONNECTION)
         take_connection(head, f->value);
     else if (known == EXPECT)
-        take_expect(head, f->value);
+        nj_expect_read(f->value, &head->expects_continue, &head->expects_other);
     else if (which != NJ_N_HEADERS)
         nj_header_add(&head->req, (enum nj_header)which, f->value);
     /* A target with a host overrides Host (RFC 9112 3.2.2). */
@@ -131,51 +119,52 @@ static bool is_chunked(struct nj_str coding)
     return nj_str_eq_nocase(coding, NJ_STR("chunked"));
 }
 
-/* A list of transfer codings other than "chunked": 501 if there is another one, 400 if chunked is
- * not the last, or is applied twice (RFC 9112 6.1, 6.3). */
+/* A list of transfer codings other than "chunked": 501 if chunked follows others, which are not
+ * implemented; 400 if it is not the last, so that the end of the body is unknown, is applied twice,
+ * or stands beside empty elements (RFC 9112 6.1, 6.3, 11.2). */
 static bool refuse_codings(struct nj__h1_head *head, struct nj_str list)
 {
     struct nj_str coding = {NULL, 0};
-    uint16_t status = 400;
+    uint32_t n_others = 0;
 
-    while (!is_chunked(coding) && nj_list_next(&list, &coding))
-        status = is_chunked(coding) ? status : 501;
-    if (nj_list_next(&list, &coding))
-        status = 400;
-    return nj__h1_refuse_head(head, status, NJ_C_h1_coding);
+    while (nj_list_next(&list, &coding) && !is_chunked(coding))
+        n_others++;
+    bool is_last = is_chunked(coding) && !nj_list_next(&list, &coding);
+    return nj__h1_refuse_head(head, n_others > 0 && is_last ? 501 : 400, NJ_C_h1_coding);
 }
 
 /* RFC 9112 6.1, 6.2, 6.3, RFC 9110 8.6. Two values of a length, or a length beside a coding, may be
  * an attempt to smuggle a request (RFC 9112 11.2). */
 static bool check_body(struct nj__h1_head *head)
 {
-    const struct nj__h1_once *length = &head->once[NJ__H1_LENGTH],
-                             *coding = &head->once[NJ__H1_CODING];
+    struct nj_str length = head->once[NJ__H1_LENGTH], coding = head->once[NJ__H1_CODING];
+    uint32_t n_lengths = head->n_once[NJ__H1_LENGTH], n_codings = head->n_once[NJ__H1_CODING];
 
-    if (nj_likely(coding->n == 0))
-        return length->n == 0 ||
-               (length->n == 1 && length->value.n_bytes <= 18 &&
-                nj_str_parse_u64(length->value, &head->req.content_length)) ||
+    if (nj_likely(n_codings == 0))
+        return n_lengths == 0 ||
+               (n_lengths == 1 && length.n_bytes <= 18 &&
+                nj_str_parse_u64(length, &head->req.content_length)) ||
                nj__h1_refuse_head(head, 400, NJ_C_h1_length);
-    if (length->n > 0 || head->req.version == NJ_HTTP_1_0)
+    if (n_lengths > 0 || head->req.version == NJ_HTTP_1_0)
         return nj__h1_refuse_head(head, 400, NJ_C_h1_length_conflict);
-    if (coding->n > 1)
-        return nj__h1_refuse_head(head, 400, NJ_C_h1_coding);
-    head->is_chunked = is_chunked(coding->value);
-    return head->is_chunked || refuse_codings(head, coding->value);
+    head->is_chunked = n_codings == 1 && is_chunked(coding);
+    return head->is_chunked || refuse_codings(head, n_codings == 1 ? coding : NJ_STR(""));
 }
 
-/* RFC 9112 3.2, RFC 9110 7.2. The authority of the target (RFC 9112 3.3) is Host. */
+/* RFC 9112 3.2, RFC 9110 7.2. The authority of the target (RFC 9112 3.3) is Host, which may be
+ * empty if it is ignored (RFC 9112 3.2.2). */
 static bool check_host(struct nj__h1_head *head)
 {
-    const struct nj__h1_once *host = &head->once[NJ__H1_HOST];
+    struct nj_str host = head->once[NJ__H1_HOST];
+    uint32_t n_hosts = head->n_once[NJ__H1_HOST];
 
-    if (host->n == 0 && head->req.version == NJ_HTTP_1_0)
+    if (n_hosts == 0 && head->req.version == NJ_HTTP_1_0)
         return true;
-    if (host->n != 1 || !nj_syntax_is_authority(host->value))
+    if (n_hosts != 1 ||
+        !(nj_syntax_is_authority(host) || (host.n_bytes == 0 && !head->is_origin_form)))
         return nj__h1_refuse_head(head, 400, NJ_C_h1_host);
     if (head->is_origin_form)
-        head->req.authority = host->value;
+        head->req.authority = host;
     return true;
 }
 

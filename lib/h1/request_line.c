@@ -15,10 +15,10 @@ static bool take_absolute(struct nj__h1_head *head, char *scratch, struct nj_str
     if (req->path.n_bytes == 0 && nj_str_eq(req->method, NJ_STR("OPTIONS"))) {
         req->path = NJ_STR("*");
     } else if (req->path.n_bytes == 0 || req->path.p[0] == '?') {
-        uint8_t *end = nj_str_put((uint8_t *)scratch, NJ_STR("/"));
-        end = nj_str_put(end, req->path);
-        req->path =
-            (struct nj_str){scratch, head->n_scratch = (uint32_t)(end - (uint8_t *)scratch)};
+        scratch[0] = '/';
+        memcpy(scratch + 1, req->path.p, req->path.n_bytes);
+        head->n_scratch = req->path.n_bytes + 1;
+        req->path = (struct nj_str){scratch, head->n_scratch};
     }
     return true;
 }

@@ -33,8 +33,8 @@ static enum nj__h1_framing choose_framing(struct nj_h1 *h, uint16_t status, uint
 }
 
 /* The response precedes the end of the request, and the rest of the request is not worth reading:
- * the client may not even send it, while it waits for 100 (Continue) (RFC 9110 10.1.1), or since it
- * is too slow (408: 15.5.9). */
+ * the client may not even send it, while it waits for 100 (Continue), also in vain as in HTTP/1.0
+ * (RFC 9110 10.1.1), or since it is too slow (408: 15.5.9). */
 static bool gives_up_request(const struct nj_h1 *h, uint16_t status)
 {
     return nj_unlikely(h->read != NJ__H1_READ_DONE) && !h->refusing &&
@@ -111,7 +111,7 @@ void nj_h1_send_continue(struct nj_h1 *h)
 {
     static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
 
-    if (h->open && !h->has_response && !h->reset && h->awaits_continue)
+    if (h->open && !h->has_response && !h->reset && h->awaits_continue && !h->is_1_0)
         h->awaits_continue = !nj__h1_out_append(h, text, sizeof text - 1);
 }
 

@@ -20,35 +20,23 @@ static bool check_length(const struct nj_field *f, uint64_t *length)
            nj_str_parse_u64(f->value, length);
 }
 
-static struct nj__h1_cached_head *cached_at(struct nj_h1_context *ctx, uint64_t stamp)
-{
-    return &ctx->cached[stamp % NJ__H1_CACHED_HEADS];
-}
-
 bool nj__h1_put_cached_head(struct nj_h1 *h, uint64_t stamp, uint32_t n_more, uint64_t *length)
 {
-    const struct nj__h1_cached_head *head = cached_at(h->ctx, stamp);
+    const struct nj__h1_cached_head *head = &h->ctx->cached[stamp % NJ__H1_CACHED_HEADS];
 
-    if (head->stamp != stamp)
+    if (head->stamp != stamp || !nj__h1_out_room(h, NJ__H1_CACHED_HEAD_MAX + n_more))
         return false;
-    uint8_t *p = nj__h1_out_room(h, NJ__H1_CACHED_HEAD_MAX + n_more);
-    if (!p)
-        return false;
-    memcpy(p, head->bytes, head->n_bytes);
-    h->out.n += head->n_bytes;
     *length = head->length;
-    return true;
+    return nj__h1_out_append(h, head->bytes, head->n_bytes);
 }
 
 bool nj__h1_put_head(struct nj_h1 *h, uint16_t status, const struct nj_field *fields,
                      uint32_t n_fields, uint64_t stamp, uint32_t n_more, uint64_t *length)
 {
-    struct nj__h1_cached_head *cached = cached_at(h->ctx, stamp);
+    struct nj__h1_cached_head *cached = &h->ctx->cached[stamp % NJ__H1_CACHED_HEADS];
     uint32_t n_max = 64 /* the status line */, n;
     char digits[NJ_U64_DIGITS_MAX];
 
-    if (stamp > 0 && nj__h1_put_cached_head(h, stamp, n_more, length))
-        return true;
     for (uint32_t i = 0; i < n_fields; i++)
         n_max += nj_field_line_bytes(&fields[i]);
     uint8_t *p = nj__h1_out_room(h, n_max + n_more);

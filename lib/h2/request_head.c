@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/field_list.h"
 #include "telem/counters_conn.h"
 #include "telem/counters_http.h"
 
@@ -49,15 +50,6 @@ static bool is_te(struct nj_str value)
     return nj_str_eq_nocase(value, NJ_STR("trailers"));
 }
 
-/* RFC 9110 10.1.1. An empty list expects nothing. */
-static void take_expect(struct nj__h2_head *head, struct nj_str value)
-{
-    if (nj_str_eq_nocase(value, NJ_STR("100-continue")))
-        head->expects_continue = true;
-    else
-        head->expects_other |= value.n_bytes > 0;
-}
-
 /* Process a field with a meaning for HTTP/2. False: the message is malformed. */
 static bool take_special(struct nj__h2_head *head, const struct nj__hpack_field *f)
 {
@@ -85,7 +77,7 @@ static bool take_special(struct nj__h2_head *head, const struct nj__hpack_field 
         head->has_priority = true;
         return true;
     case NJ__TOKEN_EXPECT:
-        take_expect(head, f->value);
+        nj_expect_read(f->value, &head->expects_continue, &head->expects_other);
         return true;
     case NJ__TOKEN_STATUS:
     case NJ__TOKEN_PSEUDO_OTHER:

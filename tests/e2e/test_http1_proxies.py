@@ -15,7 +15,7 @@ from tests.netlab.world import until
 
 MARK = b"the marker"
 AT_ONCE = 256
-ERRORS = (400, 408, 414, 417, 431, 501, 505)  # after which nightjar closes
+ERRORS = (400, 408, 414, 417, 421, 431, 501, 505)  # after which nightjar closes
 
 
 class Proxies(ServerCase):

@@ -25,6 +25,7 @@ for case, size in (
         ("suffix", b"5h"), ("point", b"5.0"), ("comma", b"5,5"), ("two", b"5 5"), ("nul", b"5\0"),
         ("nul_before", b"\x005"), ("form_feed", b"5\x0c"), ("vertical_tab", b"\x0b5"),
         ("full_width", "５".encode()), ("17_digits", b"0" * 16 + b"5"),
+        ("2_to_the_63", b"8000000000000000"), ("2_to_the_64_minus_1", b"ffffffffffffffff"),
         ("2_to_the_64", b"10000000000000000"), ("2_to_the_64_plus_5", b"10000000000000005"),
         ("many_zeros", b"0" * 400), ("quoted", b'"5"')):
     refused("size_" + case, size + b"\r\nhello\r\n" + END, SIZE)

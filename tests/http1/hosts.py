@@ -72,5 +72,9 @@ refused("absolute_form_with_two", head(b"GET http://nightjar.test/one HTTP/1.1",
         "h1_host", HOSTS)
 refused("absolute_form_with_an_invalid_one",
         host(b" a/b", b"GET http://nightjar.test/one HTTP/1.1"), "h1_host", HOSTS)
-refused("absolute_form_with_an_empty_one", host(b"", b"GET http://nightjar.test/one HTTP/1.1"),
-        "h1_host", HOSTS)
+served("absolute_form_with_an_empty_one", host(b"", b"GET http://nightjar.test/one HTTP/1.1"),
+       ABSOLUTE)
+served("absolute_form_with_spaces", host(b" \t ", b"GET http://nightjar.test/one HTTP/1.1"),
+       ABSOLUTE)
+refused("absolute_form_with_two_empty_ones",
+        head(b"GET http://nightjar.test/one HTTP/1.1", b"Host:", b"Host:"), "h1_host", HOSTS)

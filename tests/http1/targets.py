@@ -67,6 +67,10 @@ refused("target_hides_a_request", line(b"GET /one\r\n\r\n" + SMUGGLED), "h1_requ
 
 # --- absolute form ------------------------------------------------------------------------------
 
+for case, target in (("https", b"https://nightjar.test/one"), ("https_upper_case", b"HTTPS://a/"),
+                     ("https_without_path", b"https://nightjar.test"),
+                     ("https_port", b"https://nightjar.test:80/one")):
+    refused("absolute_" + case, line(b"GET " + target + b" HTTP/1.1"), "h1_target", "9110 7.4", 421)
 for case, target in (
         ("no_host", b"http:///one"), ("user", b"http://user@nightjar.test/one"),
         ("other_scheme", b"ftp://nightjar.test/one"), ("file", b"file:///etc/passwd"),

@@ -37,12 +37,17 @@ served("post_keep_alive", post(FIVE, KEEP, line=OLD_POST), "9112 6.3", b"hello")
 served("post_without_length", post(line=OLD_POST, body=SMUGGLED), "9112 6.3", b"", closes=True)
 served("expect_is_ignored", post(FIVE, b"Expect: 100-continue", line=OLD_POST), "9110 10.1.1",
        b"hello", closes=True)
+served("expect_refused", post(FIVE, KEEP, b"Expect: 100-continue", line=b"POST /one HTTP/1.0"),
+       "9110 10.1.1", 405, closes=True)
+served("refused_without_expect", post(FIVE, KEEP, line=b"POST /one HTTP/1.0"), PERSIST, 405)
 served("absolute_form", get(line=b"GET http://nightjar.test/one HTTP/1.0"), "9112 3.2.2",
        closes=True)
 served("absolute_form_without_host", head(b"GET http://nightjar.test/one HTTP/1.0"), "9112 3.2.2",
        closes=True)
 served("absent", get(KEEP, line=b"GET /nothing HTTP/1.0"), PERSIST, 404)
 served("after_1_1", get() + get(line=OLD_GET), PERSIST, 200, 200, closes=True)
+refused("absolute_form_of_https", get(line=b"GET https://nightjar.test/one HTTP/1.0"), "h1_target",
+        "9110 7.4", 421)
 refused("host_twice", get(HOST, line=OLD_GET), "h1_host", "9112 3.2")
 refused("host_invalid", head(OLD_GET, b"Host: a/b"), "h1_host", "9112 3.2")
 refused("te", post(CHUNKED, line=OLD_POST, body=b"5\r\nhello\r\n0\r\n\r\n"), "h1_length_conflict",

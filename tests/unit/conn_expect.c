@@ -160,7 +160,8 @@ Test(conn_expect, nobody_waits_for_it)
 /* 10.1.1: an unsupported expectation gets 417. */
 Test(conn_expect, something_else)
 {
-    static const char *const values[] = {"200-ok", "100-continue, x", "100-continue=1", "100"};
+    static const char *const values[] = {"200-ok", "100-continue, x", ",, x", "100-continue=1",
+                                         "100"};
     struct hr *h = start();
     struct hr_client *c = hr_connect(h);
 
@@ -172,6 +173,7 @@ Test(conn_expect, something_else)
         cr_expect_eq(a->status, 417, "%s: %d", values[i], a->status);
     }
     goes_on(h, c, ask(h, c, "/reads", "100-continue"));
+    goes_on(h, c, ask(h, c, "/reads", ", 100-Continue,,")); /* RFC 9110 5.6.1.2 */
     cr_expect(!c->goaway);
     hr_free(h);
 }

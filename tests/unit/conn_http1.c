@@ -109,6 +109,36 @@ Test(conn_http1, the_option_that_refuses_it)
     expect_refused_without_http1("GET / HTTP/1.0\r\n\r\n");
 }
 
+/* ---- https without TLS ---- */
+
+static uint32_t any_address(const void *ctx, const struct nj_addr *a)
+{
+    (void)ctx;
+    (void)a;
+    return 1;
+}
+
+/* Only a trusted proxy may ask for it. Sentence 237. */
+Test(conn_http1, https_in_cleartext)
+{
+    static const char head[] = "GET https://a.test/index.html HTTP/1.1\r\nHost: a.test\r\n\r\n";
+    for (uint32_t trusted = 0; trusted < 2; trusted++) {
+        struct nj_policy policy = nj_policy_none;
+        struct rig *r = rig_alloc(16384, 16384);
+        struct nj_shard_config config = rig_config(r);
+        policy.trusted = trusted;
+        policy.lists = any_address;
+        config.conns.policy = &policy;
+        rig_new_with(r, &config);
+        struct rig_peer *p = rig_connect(r, 1000);
+        http1_send(r, p, head);
+        rig_settle(r);
+        cr_expect_eq(http1_first(p).status, trusted ? 200 : 421);
+        cr_expect_eq(p->got_fin, !trusted);
+        rig_free(r);
+    }
+}
+
 /* ---- requests one after the other ---- */
 
 Test(conn_http1, a_connection_goes_on)

@@ -228,7 +228,7 @@ Test(conn_http1_log, refused_requests)
         {"GET /x HTTP/1.1\r\n\r\n", 400, "GET/x"},
         {"GET /x HTTP/1.1\r\nHost: a\r\nA : b\r\n\r\n", 400, "GET/x"},
         {"GET /x HTTP/9.1\r\nHost: a\r\n\r\n", 505, "GET"},
-        {"POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n", 501, "POST/x"},
+        {"POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", 501, "POST/x"},
     };
 
     for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++) {

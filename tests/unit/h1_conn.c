@@ -136,7 +136,7 @@ Test(h1_conn, a_request_ends_when_its_response_is_taken)
 
 static void keep(struct rig *r, const char *text)
 {
-    cr_assert(nj_h1_keep(r->h, (const uint8_t *)text, (uint32_t)strlen(text)));
+    nj_h1_keep(r->h, (const uint8_t *)text, (uint32_t)strlen(text));
 }
 
 /* Sentence 337. */
@@ -188,6 +188,68 @@ Test(h1_conn, kept_bytes_and_input)
     keep(r, "x"); /* without effect */
     cr_expect_eq(nj_h1_buffered_bytes(r->h), 0);
     RIG_EXPECT(r, OK(1) "\r\nb" OK(2) "\r\ncd" OK(3) "Connection: close\r\n\r\ndef");
+    rig_free(r);
+}
+
+/* Many requests of one record of TLS, which wait for one response after the other. Sentence 337. */
+Test(h1_conn, kept_requests)
+{
+    struct rig *r = rig_new();
+    rig_say(r, GET("/0?l"));
+    for (unsigned i = 1; i < 200; i++)
+        keep(r,
+             i % 3 ? GET("/2?l") : "POST /1?l HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nab");
+    keep(r, "GET /"); /* an incomplete one, which is completed after half of the others */
+    for (unsigned i = 1; i <= 200; i++) {
+        rig_answer(r, rig_last(r));
+        rig_output(r);
+        if (i == 100)
+            keep(r, "3?l HTTP/1.1\r\nHost: h\r\n\r\nGET ");
+        cr_expect_eq(nj_h1_input(r->h, (const uint8_t *)"", 0), 0);
+        cr_expect_eq(r->n_req, i + 1);
+    }
+    rig_answer(r, rig_last(r));
+    rig_say(r, "/4 HTTP/1.1\r\nHost: h\r\n\r\n");
+    cr_expect(r->n_req == 202 && rig_last(r)->complete);
+    cr_expect_eq(nj_h1_buffered_bytes(r->h), 0);
+    rig_free(r);
+}
+
+/* Responses to requests that were read are sent completely. Sentences 315, 341. */
+Test(h1_conn, no_memory_for_kept_bytes)
+{
+    struct rig *r = rig_new();
+    rig_say(r, GET("/1?d"));
+    r->alloc.fail_countdown = 1;
+    keep(r, GET("/2"));
+    rig_release(rig_last(r)->body, 1);
+    rig_output(r);
+    cr_expect_eq(r->rv, 0);
+    RIG_EXPECT(r, OK(1) "\r\nb");
+    cr_expect(rig_last(r)->complete && nj_h1_is_finished(r->h) && !nj_h1_must_reset(r->h));
+    rig_free(r);
+
+    r = rig_new(); /* the response has not begun */
+    rig_say(r, GET("/1?l"));
+    r->alloc.fail_countdown = 1;
+    keep(r, GET("/2"));
+    rig_answer(r, rig_last(r));
+    rig_output(r);
+    RIG_EXPECT(r, OK(1) "Connection: close\r\n\r\nb");
+    cr_expect(nj_h1_is_finished(r->h) && r->n_req == 1);
+    rig_free(r);
+
+    r = rig_new(); /* the rest of the body is lost */
+    rig_say(r, "POST /1?l HTTP/1.1\r\nHost: h\r\nContent-Length: 300000\r\n\r\n");
+    char *body = calloc(1, 270000);
+    uint32_t left = (uint32_t)rig_input(r, body, 270000);
+    cr_expect(left > 0 && !nj_h1_may_read(r->h));
+    r->alloc.fail_countdown = 1;
+    nj_h1_keep(r->h, (const uint8_t *)body, left);
+    rig_output(r);
+    RIG_EXPECT(r, "");
+    cr_expect(rig_last(r)->closed && !rig_last(r)->complete && nj_h1_is_finished(r->h));
+    free(body);
     rig_free(r);
 }
 
@@ -290,6 +352,25 @@ Test(h1_conn, a_slow_head)
     cr_expect_eq(nj_h1_buffered_bytes(r->h), 0);
     rig_free(r);
 
+    r = rig_new(); /* trailers */
+    rig_say(r, "POST /1?a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX: ");
+    nj_h1_end_for_timeout(r->h);
+    rig_output(r);
+    RIG_EXPECT(r, "HTTP/1.1 408 Request Timeout\r\nServer: nightjar\r\nContent-Length: 0\r\n"
+                  "Connection: close\r\n\r\n");
+    cr_expect(nj_h1_is_finished(r->h) && rig_last(r)->closed);
+    cr_expect_eq(nj_h1_buffered_bytes(r->h), 0);
+    rig_free(r);
+
+    r = rig_new(); /* trailers, behind a response that has begun */
+    rig_say(r, "POST /1?d HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX: ");
+    rig_clear(r);
+    nj_h1_end_for_timeout(r->h);
+    rig_output(r);
+    RIG_EXPECT(r, "");
+    cr_expect(nj_h1_is_finished(r->h) && !rig_last(r)->complete);
+    rig_free(r);
+
     r = rig_new(); /* no bytes, no response */
     nj_h1_end_for_timeout(r->h);
     nj_h1_end_for_timeout(r->h);
@@ -364,17 +445,16 @@ Test(h1_conn, the_memory_limit)
     struct rig *r = rig_new();
     cr_expect_leq(sizeof(struct nj_h1), 256);
     r->alloc.bytes_max = r->alloc.bytes_used + 600;
-    struct nj_h1 *second = nj_h1_open(r->ctx, r, false);
+    struct nj_h1 *second = nj_h1_open(r->ctx, r, false, false);
     cr_assert(second);
     r->alloc.bytes_max = r->alloc.bytes_used;
-    cr_expect_null(nj_h1_open(r->ctx, r, false));
+    cr_expect_null(nj_h1_open(r->ctx, r, false, false));
     cr_expect_eq(rig_say(r, GET("/1")), 0); /* responses are not refused */
     RIG_EXPECT(r, OK(1) "\r\nb");
     rig_say(r, "GET /1"); /* an incomplete head is */
-    cr_expect_eq(r->rv, -1);
-    cr_expect(nj_h1_is_finished(r->h));
-    rig_output(r);
-    cr_expect_eq(r->rv, -1);
+    cr_expect(r->rv == 0 && nj_h1_is_finished(r->h) && !nj_h1_must_reset(r->h));
+    cr_expect_eq(nj_h1_input(r->h, (const uint8_t *)"x", 1), 1, "and input is discarded");
+    cr_expect_eq(nj_h1_buffered_bytes(r->h), 0);
     nj_h1_close(second);
     rig_free(r);
 }

@@ -327,6 +327,25 @@ Test(h1_request_body, no_continue)
     rig_free(r);
 }
 
+/* A client of HTTP/1.0 that expects 100 in vain may not send the body. Sentences 320, 324, 335. */
+Test(h1_request_body, early_response_to_an_expectation_of_1_0)
+{
+    static const char head[] =
+        "POST /1 HTTP/1.0\r\nConnection: keep-alive\r\nContent-Length: 3\r\n";
+    struct rig *r = rig_new();
+    rig_say(r, head);
+    rig_say(r, "Expect: 100-continue\r\n\r\n");
+    RIG_EXPECT(r, OK(1) CLOSE "\r\nb");
+    cr_expect(nj_h1_is_finished(r->h) && rig_last(r)->complete);
+    rig_free(r);
+    r = rig_new(); /* without the expectation the body is on the way */
+    rig_say(r, head);
+    rig_say(r, "\r\n");
+    RIG_EXPECT(r, OK(1) "Connection: keep-alive\r\n\r\nb");
+    cr_expect(!nj_h1_is_finished(r->h));
+    rig_free(r);
+}
+
 /* ---- responses before the end of the request ---- */
 
 /* Sentences 319, 324, 335, 341. */

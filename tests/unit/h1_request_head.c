@@ -18,7 +18,7 @@ static void expect_request(const char *head, const char *text, int line)
 }
 #define EXPECT_REQUEST(head, text) expect_request(head, text, __LINE__)
 
-/* Sentences 201, 229, 231, 232, 235, 238 - 240, 242, 249, 287. */
+/* Sentences 201, 229, 231 - 233, 235, 238 - 240, 242, 249, 287. */
 Test(h1_request_head, forms_of_the_target)
 {
     EXPECT_REQUEST(GET HOST "\r\n", "GET http://h.example / ends 0|host=h.example");
@@ -29,8 +29,10 @@ Test(h1_request_head, forms_of_the_target)
     EXPECT_REQUEST("GET //x HTTP/1.1\r\nHost: h\r\n\r\n", "GET http://h //x ends 0|host=h");
     EXPECT_REQUEST("GET http://a.example/b?c HTTP/1.1\r\n" HOST "\r\n",
                    "GET http://a.example /b?c ends 0");
-    EXPECT_REQUEST("GET HtTpS://a.example:8443/b HTTP/1.1\r\n" HOST "\r\n",
-                   "GET https://a.example:8443 /b ends 0");
+    EXPECT_REQUEST("GET HtTp://a.example:8443/b HTTP/1.1\r\nHost:\r\n\r\n",
+                   "GET http://a.example:8443 /b ends 0");
+    EXPECT_REQUEST("GET http://a.example/b HTTP/1.0\r\nHost: \t\r\n\r\n",
+                   "GET http://a.example /b ends 0");
     EXPECT_REQUEST("GET http://a.example HTTP/1.1\r\n" HOST "\r\n",
                    "GET http://a.example / ends 0");
     EXPECT_REQUEST("GET http://a.example?b=/c HTTP/1.1\r\n" HOST "Accept: x\r\n\r\n",
@@ -97,7 +99,7 @@ Test(h1_request_head, fields)
                    "GET http://h.example / ends 0|host=h.example|te=Trailers");
 }
 
-/* Sentences 271, 284, 317, 320, 321. */
+/* Sentences 268, 271, 284, 317, 320, 321. */
 Test(h1_request_head, bodies_and_expectations)
 {
     EXPECT_REQUEST("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 17\r\n\r\n",
@@ -117,6 +119,12 @@ Test(h1_request_head, bodies_and_expectations)
                    "POST http:// / 7|content-length=7|expect=100-continue");
     EXPECT_REQUEST("GET / HTTP/1.1\r\nHost: h\r\nExpect:\r\n\r\n",
                    "GET http://h / ends 0|host=h|expect=");
+    EXPECT_REQUEST("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 7\r\n"
+                   "Expect: ,100-continue,, 100-CONTINUE ,\r\n\r\n",
+                   "POST http://h / continue 7|host=h|content-length=7"
+                   "|expect=,100-continue,, 100-CONTINUE ,");
+    EXPECT_REQUEST("GET / HTTP/1.1\r\nHost: h\r\nExpect: , ,\r\n\r\n",
+                   "GET http://h / ends 0|host=h|expect=, ,");
 }
 
 /* Sentences 245, 247. */
@@ -181,7 +189,7 @@ Test(h1_request_head, fields_by_number)
 Test(h1_request_head, the_scheme_is_that_of_the_connection)
 {
     struct rig *r = rig_new();
-    struct nj_h1 *plain = r->h, *tls = nj_h1_open(r->ctx, r, true);
+    struct nj_h1 *plain = r->h, *tls = nj_h1_open(r->ctx, r, true, false);
     static const char head[] = "GET /1 HTTP/1.1\r\nHost: h\r\n\r\n";
     rig_say(r, head);
     cr_expect_str_eq(rig_last(r)->text, "GET http://h /1 ends 0|host=h");
@@ -192,6 +200,29 @@ Test(h1_request_head, the_scheme_is_that_of_the_connection)
     rig_say(r, head);
     cr_expect_str_eq(rig_last(r)->text, "GET https://h /1 ends 0|host=h");
     nj_h1_close(plain);
+    rig_free(r);
+}
+
+/* Sentences 231, 237. */
+Test(h1_request_head, https_needs_tls_or_a_trusted_gateway)
+{
+    static const char head[] = "GET https://a.example/b HTTP/1.1\r\n" HOST "\r\n";
+    struct rig *r = rig_new();
+    struct nj_h1 *plain = r->h, *others[] = {nj_h1_open(r->ctx, r, true, false),
+                                             nj_h1_open(r->ctx, r, false, true)};
+    for (size_t i = 0; i < NJ_ARRAY_LEN(others); i++) {
+        r->h = others[i];
+        r->n_former = r->n_req;
+        rig_say(r, head);
+        cr_expect_str_eq(rig_last(r)->text, "GET https://a.example /b ends 0");
+        nj_h1_close(others[i]);
+    }
+    cr_expect_eq(r->n_refused, 0);
+    r->h = plain;
+    r->n_former = r->n_req;
+    rig_say(r, head); /* which equals the last one */
+    cr_expect(r->refused_status == 421 && r->refused_why == NJ_C_h1_target);
+    cr_expect(r->n_req == 2 && nj_h1_is_finished(r->h));
     rig_free(r);
 }
 
@@ -299,6 +330,12 @@ static const struct {
     {"GET / HTTP/1.0\r\nHost: u@a\r\n\r\n", 400, NJ_C_h1_host},
     {"GET http://a/ HTTP/1.1\r\n\r\n", 400, NJ_C_h1_host},
     {"GET http://a/ HTTP/1.1\r\nHost: a/\r\n\r\n", 400, NJ_C_h1_host},
+    {"GET http://a/ HTTP/1.1\r\nHost:\r\nHost:\r\n\r\n", 400, NJ_C_h1_host},
+    {GET "Host:\r\n\r\n", 400, NJ_C_h1_host},
+    {"GET / HTTP/1.0\r\nHost:\r\n\r\n", 400, NJ_C_h1_host},
+    /* https without TLS */
+    {"GET https://a/ HTTP/1.1\r\n" HOST "\r\n", 421, NJ_C_h1_target},
+    {"GET HTTPS://a HTTP/1.0\r\n\r\n", 421, NJ_C_h1_target},
     /* Content-Length */
     {GET HOST "Content-Length: 1\r\nContent-Length: 1\r\n\r\n", 400, NJ_C_h1_length},
     {GET HOST "Content-Length: 1\r\nContent-Length: 2\r\n\r\n", 400, NJ_C_h1_length},
@@ -320,10 +357,13 @@ static const struct {
     {"GET / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", 400, NJ_C_h1_length_conflict},
     /* transfer codings */
     {GET HOST "Transfer-Encoding: gzip, chunked\r\n\r\n", 501, NJ_C_h1_coding},
-    {GET HOST "Transfer-Encoding: identity\r\n\r\n", 501, NJ_C_h1_coding},
-    {GET HOST "Transfer-Encoding: xchunked\r\n\r\n", 501, NJ_C_h1_coding},
-    {GET HOST "Transfer-Encoding: chunked;a=b\r\n\r\n", 501, NJ_C_h1_coding},
-    {GET HOST "Transfer-Encoding: \"chunked\"\r\n\r\n", 501, NJ_C_h1_coding},
+    {GET HOST "Transfer-Encoding: , gzip,, br , chunked\r\n\r\n", 501, NJ_C_h1_coding},
+    {GET HOST "Transfer-Encoding: gzip, chunked, gzip\r\n\r\n", 400, NJ_C_h1_coding},
+    {GET HOST "Transfer-Encoding: chunked,\r\n\r\n", 400, NJ_C_h1_coding},
+    {GET HOST "Transfer-Encoding: identity\r\n\r\n", 400, NJ_C_h1_coding},
+    {GET HOST "Transfer-Encoding: xchunked\r\n\r\n", 400, NJ_C_h1_coding},
+    {GET HOST "Transfer-Encoding: chunked;a=b\r\n\r\n", 400, NJ_C_h1_coding},
+    {GET HOST "Transfer-Encoding: \"chunked\"\r\n\r\n", 400, NJ_C_h1_coding},
     {GET HOST "Transfer-Encoding: chunked, gzip\r\n\r\n", 400, NJ_C_h1_coding},
     {GET HOST "Transfer-Encoding: chunked, chunked\r\n\r\n", 400, NJ_C_h1_coding},
     {GET HOST "Transfer-Encoding: ,chunked\r\n\r\n", 400, NJ_C_h1_coding},
@@ -334,11 +374,12 @@ static const struct {
     /* expectations */
     {GET HOST "Expect: x\r\n\r\n", 417, NJ_C_request_expectation},
     {GET HOST "Expect: 100-continue, x\r\n\r\n", 417, NJ_C_request_expectation},
+    {GET HOST "Expect: ,,x\r\n\r\n", 417, NJ_C_request_expectation},
     {GET HOST "Expect: 100-continue\r\nExpect: x\r\n\r\n", 417, NJ_C_request_expectation},
 };
 
 /* Sentences 203 - 205, 207, 208, 210 - 213, 217, 218, 222, 223, 226 - 228, 230, 234, 236, 238, 239,
- * 243 - 246, 248, 257 - 259, 261, 263, 272, 273, 275 - 278, 283 - 285, 322, 341, 342. */
+ * 243 - 246, 248, 257 - 259, 261, 263, 268, 272 - 278, 283 - 285, 322, 341, 342. */
 Test(h1_request_head, refused)
 {
     for (size_t i = 0; i < NJ_ARRAY_LEN(bad); i++) {

@@ -215,7 +215,7 @@ Test(h1_response, cached_heads)
         rig_say(r, GET("/8?po")); /* the same head as for 3 bytes */
         RIG_EXPECT(r, OK LENGTH "3\r\n" CLOSE "\r\nijk");
         nj_h1_close(r->h);
-        r->h = nj_h1_open(r->ctx, r, false);
+        r->h = nj_h1_open(r->ctx, r, false, false);
         r->n_former = r->n_req;
     }
     cr_expect_eq(rig_count(r, NJ_C_status_2xx), 18);

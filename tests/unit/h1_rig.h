@@ -422,7 +422,7 @@ static inline struct rig *rig_new_with(const struct nj_h1_events *events,
     nj_alloc_init(&r->alloc, 1u << 30);
     r->ctx = nj_h1_context_new(events, limits, &r->alloc, &r->counters);
     cr_assert(r->ctx);
-    r->h = nj_h1_open(r->ctx, r, false);
+    r->h = nj_h1_open(r->ctx, r, false, false);
     cr_assert(r->h);
     rig_clear(r);
     return r;
