@@ -15,13 +15,15 @@ from typing import NamedTuple
 
 class List(NamedTuple):
     """Sentences `first` to `last` are in `clauses`; `page` is made of them. `about` says what else
-    a reader of the page needs, such as the RFCs."""
+    a reader of the page needs, such as the RFCs. `differences`: a table of C, of what a fuzz target
+    compares, for the end of the page."""
     clauses: str
     page: str
     title: str
     first: int
     last: int
     about: str
+    differences: str = ""
 
 
 LISTS = (
@@ -29,7 +31,7 @@ LISTS = (
          "Most tests of `unit/tcp_*` run for IPv4 and again for IPv6."),
     List("docs/rfc/http1-clauses.txt", "docs/rfc/http1.md", "HTTP/1.1", 201, 348,
          "The sentences are of RFC 9112, and of RFC 9110 where they concern messages. Those with "
-         "\"not yet\" are not kept."),
+         "\"not yet\" are not kept.", "tests/fuzz/h1_differences.h"),
 )
 
 # A section, and optionally one of the eight steps of RFC 9293 3.10.7.4.
@@ -272,6 +274,24 @@ def page(listed, sentences, code, tests):
         following = [x.group for x in sentences if x.number > s.number][:1]
         if following and following[0] != group:
             out.append("")
+    return "\n".join(out) + "\n"
+
+
+ROW = re.compile(r'\{((?:"[^"]*",?\s*)+)([A-Z_]+),')
+SIDES = {"WE": "nightjar refuses", "THEY": "http_parser refuses"}
+
+
+def differences(path, text):
+    """The section with the rows of the table `text`: name, clause, what nightjar does."""
+    out = ["", "## Differences from http_parser", "",
+           "`./dev fuzz h1_differential` gives the same bytes to nightjar and to http_parser, the "
+           "parser of Node.js until version 11,", "as Debian builds it (without its strict mode). "
+           f"It ends at a difference that is not in this table (`{path}`).", "",
+           "| difference | clause | what nightjar does | who refuses |", "|---|---|---|---|"]
+    for strings, kind in ROW.findall(text):
+        name, clause, *does = re.split(r'",\s*"', re.sub(r'"\s+"', "", strings).strip()[1:-2])
+        out.append(f"| {name} | {clause} | {cell(does[0])} | "
+                   f"{SIDES.get(kind.partition('_')[0], 'neither')} |")
     return "\n".join(out) + "\n"
 
 

@@ -20,6 +20,18 @@ def matrix(text, *sources, scripts=(), adrs=()):
     return page, [c for _, c in complaints]
 
 
+class Differences(unittest.TestCase):
+    def test_rows(self):
+        table = """static const struct row rows[] = {
+            {"one", "RFC 1 2", "a | b", WE_REFUSE_HEAD, ANY, "x", NULL, 0, NULL},
+            {"two", "RFC 1 3", "long "
+             "text", PERSISTS, ANY, "", NULL, 0, NULL},
+        };"""
+        self.assertEqual(["| one | RFC 1 2 | a \\| b | nightjar refuses |",
+                          "| two | RFC 1 3 | long text | neither |"],
+                         rfc.differences("a.h", table).splitlines()[-2:])
+
+
 class Comments(unittest.TestCase):
     def test_citations(self):
         cases = {

@@ -501,6 +501,8 @@ def rule_rfc(sources, write):
         text, complaints = rfc.matrix(listed, read(listed.clauses), code, tests, adrs)
         for line, complaint in complaints:
             yield Finding(listed.clauses, line, "rfc", complaint)
+        if listed.differences:
+            text += rfc.differences(listed.differences, read(listed.differences))
         yield from written("rfc", listed.page, text, write)
 
 
