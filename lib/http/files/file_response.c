@@ -56,20 +56,8 @@ static struct nj_field required_field(const struct nj__file_request *req, uint16
     return (struct nj_field){0};
 }
 
-void nj__respond_plain_error(const struct nj__file_request *req, uint16_t status)
-{
-    char buf[CONTENT_RANGE_MAX];
-
-    nj_respond_error_text(req->txn, status, required_field(req, status, buf));
-}
-
-void nj__respond_busy(const struct nj__file_request *req)
-{
-    nj_count(req->txn->set->counters, NJ_C_file_busy);
-    nj__respond_plain_error(req, 503);
-}
-
-void nj__respond_missing(const struct nj__file_request *req)
+/* Not a part of its caller: other errors would pay for its stack frame. */
+__attribute__((noinline)) static void redirect_missing(const struct nj__file_request *req)
 {
     const struct nj_site_rules *rules = req->txn->rules;
     const struct nj_site_variables v = {
@@ -79,6 +67,22 @@ void nj__respond_missing(const struct nj__file_request *req)
     nj_site_write_location(&l, rules->missing_to, &v); /* it has no $host */
     nj_respond_error_text(req->txn, 302,
                           (struct nj_field){NJ_STR("location"), {l.text, l.n_bytes}});
+}
+
+void nj__respond_plain_error(const struct nj__file_request *req, uint16_t status)
+{
+    char buf[CONTENT_RANGE_MAX];
+
+    if (status != 302)
+        nj_respond_error_text(req->txn, status, required_field(req, status, buf));
+    else
+        redirect_missing(req);
+}
+
+void nj__respond_busy(const struct nj__file_request *req)
+{
+    nj_count(req->txn->set->counters, NJ_C_file_busy);
+    nj__respond_plain_error(req, 503);
 }
 
 void nj__respond_redirect(const struct nj__file_request *req, const char *name)

@@ -295,28 +295,15 @@ static enum outcome wait_for(struct nj_file_server *fs, struct nj_file_wait *x,
 
 /* --- steps --- */
 
-/* Handles an absent file as the rules of its site want. True: look up *name next. False with
- * *answered false: they say nothing. */
-static bool try_other(struct nj_file_server *fs, struct nj__file_request *req,
-                      struct nj_file_name *name, bool *answered)
+/* Continues with the file that the rules of the site have for absent ones. */
+static void try_other(struct nj_file_server *fs, struct nj__file_request *req,
+                      struct nj_file_name *name)
 {
-    const struct nj_site_rules *rules = req->txn->rules;
-
-    *answered = false;
-    if (req->is_handlers || req->stage == NJ__STAGE_ERROR)
-        return false;
-    if (rules->try_file.n_bytes > 0 && !req->has_tried) {
-        req->stage = NJ__STAGE_FILE;
-        req->has_tried = true;
-        req->had_slash = false;
-        req->missing_codings = 0;
-        *name = hashed_name(fs, rules->try_file.p, rules->try_file.n_bytes);
-        return true;
-    }
-    *answered = rules->missing_to.n_bytes > 0 && req->path.n_bytes > 0;
-    if (*answered)
-        nj__respond_missing(req);
-    return false;
+    req->stage = NJ__STAGE_FILE;
+    req->has_tried = true;
+    req->had_slash = false;
+    req->missing_codings = 0;
+    *name = hashed_name(fs, req->txn->rules->try_file.p, req->txn->rules->try_file.n_bytes);
 }
 
 /* Handles an error: continues with its error page, if one is configured and it is not what failed.
@@ -324,13 +311,13 @@ static bool try_other(struct nj_file_server *fs, struct nj__file_request *req,
 static bool fail(struct nj_file_server *fs, struct nj__file_request *req, uint16_t status,
                  struct nj_file_name *name)
 {
-    bool answered;
-
-    if (nj_unlikely(status == 404 && req->txn->rules)) {
-        if (try_other(fs, req, name, &answered))
+    if (nj_unlikely(status == 404 && req->path.n_bytes > 0 && req->stage != NJ__STAGE_ERROR)) {
+        if (req->txn->rules->try_file.n_bytes > 0 && !req->has_tried) {
+            try_other(fs, req, name);
             return true;
-        if (answered)
-            return false;
+        }
+        if (req->txn->rules->missing_to.n_bytes > 0)
+            status = 302;
     }
     for (uint32_t i = 0; req->stage != NJ__STAGE_ERROR && i < fs->options->n_error_pages; i++) {
         if (fs->options->error_page[i].status != status)
@@ -541,7 +528,7 @@ void nj_file_server_serve(struct nj_file_server *fs, struct nj_txn *t,
         return;
     req.had_slash = target->had_slash;
     req.query = target->query;
-    if (nj_unlikely(t->rules && t->rules->missing_to.n_bytes > 0))
+    if (nj_unlikely(t->rules))
         req.path = target->path;
     if (is_get_or_head(t)) {
         if (nj__collect_fields(fs, head, &req) || fail(fs, &req, 431, &name))

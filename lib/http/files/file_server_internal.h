@@ -48,7 +48,7 @@ struct nj__file_request {
     uint32_t n_extra;
     struct nj_str accept_encoding; /* parsed only if there are siblings */
     struct nj_str accept;          /* parsed only for a listing */
-    struct nj_str path; /* plain; empty unless the rules of the site redirect absent files */
+    struct nj_str path;            /* plain; empty without rules of a site */
     struct nj_str query;
     struct nj_preconditions conditions; /* last, and valid only with has_conditions */
 };
@@ -102,13 +102,12 @@ void nj__eval_request(struct nj_file_server *fs, const struct nj__file_request *
 
 /* Each ends the request, which must not be touched afterwards. */
 
-/* Sends an error with one line of text and the field that the status requires. */
+/* Sends an error with one line of text and the field that the status requires; or, for 302, the
+ * redirect that the rules of the site have for absent files. */
 void nj__respond_plain_error(const struct nj__file_request *req, uint16_t status);
 /* Sends 503: no waiting slot, job or body is left. */
 void nj__respond_busy(const struct nj__file_request *req);
 void nj__respond_options(const struct nj__file_request *req);
-/* Redirects an absent file as the rules of the site want. */
-void nj__respond_missing(const struct nj__file_request *req);
 void nj__respond_redirect(const struct nj__file_request *req, const char *name);
 /* Sends 200, 206 or 304 with a file or a listing, as nj__eval_request() decided. */
 void nj__respond_object(struct nj_file_server *fs, const struct nj__file_request *req,
