@@ -123,7 +123,9 @@ def half_load(r):
 def beside_attack(r, attack):
     """Also shows by how much p99 grew."""
     what = f"{attack} over HTTP/1.1 at half load: p99 of other clients against p99 without"
-    value = r.median("ratio_p99", "attacks", attack)
+    row = r.row("attacks", attack)
+    noisy = row is not None and row.get("noisy", False)
+    value = None if noisy else r.median("ratio_p99", "attacks", attack)
     target = at_most(what, ATTACK_RATIO, value, twofold, " x")
     alone, under = (r.median(name, "attacks", attack) for name in ("p99_alone", "p99"))
     return beside(target, under - alone if under is not None else None,

@@ -88,6 +88,8 @@ class Page(unittest.TestCase):
         text = page.page([attacks], None)
         self.assertIn("flood over HTTP/1.1 at half load: p99 of other clients against p99 without: "
                       "1.50 x (+10.0 us), wanted <= 1.20 x", self.first_section(attacks))
+        attacks["rows"][0]["noisy"] = True
+        self.assertIn("**Not measured**: flood over HTTP/1.1", self.first_section(attacks))
         self.assertIn("| flood | 10,000 | 50 % | 8 | 9 | 20 | 30 | 80 | 90 | 1.50 | 1.5 to 1.5 |",
                       text)
         self.assertIn("| flood | 20,000 | 10,000 | 0 | 0 | 2 | `status_4xx` 500,000 |", text)
