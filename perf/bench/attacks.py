@@ -297,8 +297,8 @@ def main():
     say("")
     if args.json:
         for name, all_of in runs.items():
-            run.row(name, all_of, judged=ATTACKS[name].judged, noisy=is_noisy(all_of),
-                    counted=medians(counts[name]))
+            run.row(name, all_of, judged=ATTACKS[name].judged,
+                    noisy=is_noisy(all_of), counted=medians(counts[name]))
         run.write(args.json, **rounds.facts(), seconds=args.seconds, memory=memory.facts())
     table(runs, counts)
     verdicts(runs)
