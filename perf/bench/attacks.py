@@ -259,8 +259,9 @@ def verdicts(runs):
     for name, all_of in runs.items():
         value = median(all_of, "ratio_p99")
         more = statistics.median(run["p99"] - run["p99_alone"] for run in all_of)
+        far = median(all_of, "far_ratio_p99")
         print(f"  {word_of(name, all_of)}  {name:<11}{value:>7.2f}, {more / 1e3:+.1f} us; "
-              f"with a network of {FAR_NS / 1e3:.0f} us between them {median(all_of, 'far_ratio_p99'):.2f}")
+              f"with a network of {FAR_NS / 1e3:.0f} us between them {far:.2f}")
     if any(is_noisy(all_of) for all_of in runs.values()):
         print(f"NOISE: the client stood still for more than {STALLED_MAX * 100:.1f} % of the time, "
               "because other work had its CPU: these values say nothing. Repeat it on an idle "
