@@ -15,7 +15,7 @@
 
 /* Status for a method that the target does not allow: 501 if the server does not know it at all,
  * which are the methods of RFC 9110 9.3 and RFC 5789, and those of routes (RFC 9110 9.1). */
-static uint16_t refuse_method(const struct nj_routes *routes, struct nj_str method)
+static uint16_t refuse_method(const struct nj_exchanges *exchanges, struct nj_str method)
 {
     static const struct nj_str known[] = {
         NJ_STR_INIT("GET"),     NJ_STR_INIT("HEAD"),    NJ_STR_INIT("POST"),
@@ -26,7 +26,7 @@ static uint16_t refuse_method(const struct nj_routes *routes, struct nj_str meth
     for (uint32_t i = 0; i < NJ_ARRAY_LEN(known); i++)
         if (nj_str_eq(method, known[i]))
             return 405;
-    return nj_routes_have_method(routes, method) ? 405 : 501;
+    return exchanges && nj_routes_have_method(nj_exchanges_routes(exchanges), method) ? 405 : 501;
 }
 
 /* Error status of a target that is no file's, whatever the method, or 0. A redirect contains the
@@ -70,7 +70,7 @@ static uint16_t status_without_files(const struct nj_request_head *head,
 
 /* --- who answers --- */
 
-static void serve_file(struct nj_file_server *site, const struct nj_routes *routes,
+static void serve_file(struct nj_file_server *site, const struct nj_exchanges *exchanges,
                        struct nj_txn *t, const struct nj_request_head *head,
                        const struct nj_target *target)
 {
@@ -80,7 +80,7 @@ static void serve_file(struct nj_file_server *site, const struct nj_routes *rout
     if (body_max > 0 && head->content_length > body_max) {
         nj_respond_error(t, 413, (struct nj_field){0});
     } else if (nj_unlikely(status = check_file_request(t, head, target))) {
-        status = status == 405 ? refuse_method(routes, head->method) : status;
+        status = status == 405 ? refuse_method(exchanges, head->method) : status;
         nj_file_server_send_error(site, t, status, *t->set->now);
     } else {
         nj_file_server_serve(site, t, head, target, *t->set->now);
@@ -106,22 +106,21 @@ struct nj_exchange *nj_http_dispatch(struct nj_file_server *site, struct nj_exch
                                      struct nj_txn *t, const struct nj_request_head *head,
                                      const struct nj_target *target, uint32_t n_conn_tasks)
 {
-    const struct nj_routes *routes = exchanges ? nj_exchanges_routes(exchanges) : NULL;
     struct nj_route_match match;
 
     if (!exchanges) {
-        serve_file(site, routes, t, head, target);
+        serve_file(site, exchanges, t, head, target);
         return NULL;
     }
-    switch (nj_routes_find(routes, head->method, target->path, &match)) {
+    switch (nj_routes_find(nj_exchanges_routes(exchanges), head->method, target->path, &match)) {
     case NJ_ROUTE_NONE:
         if (t->set->options->no_files)
             nj_respond_error(t, status_without_files(head, target), (struct nj_field){0});
         else
-            serve_file(site, routes, t, head, target);
+            serve_file(site, exchanges, t, head, target);
         return NULL;
     case NJ_ROUTE_BAD_METHOD:
-        nj_respond_error(t, refuse_method(routes, head->method),
+        nj_respond_error(t, refuse_method(exchanges, head->method),
                          (struct nj_field){NJ_STR("allow"), match.allow});
         return NULL;
     case NJ_ROUTE_FOUND:
