@@ -35,11 +35,6 @@ static bool is_server(const struct section *s)
     return s->kind == SERVER || (s->kind == HOURS && strncmp(s->ini->name, "server", 6) == 0);
 }
 
-static bool is_of_site(const struct section *s)
-{
-    return s->kind == SITE || s->kind == SITE_PATH;
-}
-
 /* The table's name of the section. */
 static const char *table_section(const struct section *s)
 {
@@ -47,7 +42,7 @@ static const char *table_section(const struct section *s)
            : s->kind == LIST                                       ? "list NAME"
            : s->kind == CLIENT                                     ? "client"
            : is_server(s)                                          ? "server"
-           : is_of_site(s)                                         ? "site NAME"
+           : s->kind == SITE || s->kind == SITE_PATH               ? "site NAME"
                                                                    : s->name;
 }
 
@@ -60,12 +55,13 @@ static const char *key_name(void *section, uint32_t i)
     for (const struct nj_option *o = nj_options; o < nj_options + nj_n_options; o++) {
         if (!o->section || strcmp(o->section, table_section(s)) != 0)
             continue;
-        bool is_key = s->kind != HOURS || nj_class_key_find(nj_option_key(o, key)) >= 0;
+        nj_option_key(o, key);
+        bool is_key = s->kind == HOURS       ? nj_class_key_find(key) >= 0
+                      : s->kind == SITE_PATH ? strcmp(key, "name") != 0
+                                             : true;
         if (is_key && i-- == 0)
             return o->key ? o->key : o->name;
     }
-    if (is_of_site(s))
-        return nj__site_key_name(s->kind == SITE, i);
     return NULL;
 }
 
@@ -128,13 +124,12 @@ static void report_unknown_key(struct nj__policy_reader *r, struct section *s,
     char word[NJ_INI_NAME_BYTES], meant[NJ_INI_NAME_BYTES], where[160];
 
     copy_key(word, e->key);
-    if (is_of_site(s) || !find_key(s, word, where, sizeof where)) {
+    if (!find_key(s, word, where, sizeof where)) {
         const char *near = nj__policy_closest_name(word, key_name, s);
         copy_key(meant, near ? near : "");
-        const char *page = is_of_site(s) ? "docs/sites.md" : "nightjar.conf(5)";
         snprintf(where, sizeof where,
-                 near ? "did you mean %s?" : "expected a key that %s lists for it",
-                 near ? meant : page);
+                 near ? "did you mean %s?" : "expected a key that nightjar.conf(5) lists for it",
+                 meant);
     }
     nj_diag_add(r->faults, e->file, e->line, "%s: unknown in [%s]: %s", e->key, s->ini->name,
                 where);
@@ -468,7 +463,7 @@ static bool may_repeat(const struct section *s, const char *key)
         if (o->section && strcmp(o->section, table_section(s)) == 0 &&
             strcmp(nj_option_key(o, name), key) == 0)
             return nj_option_may_repeat(o);
-    return is_of_site(s) && nj__site_key_may_repeat(key);
+    return false;
 }
 
 /* Reports a second occurrence of a key that may occur once. */

@@ -551,22 +551,6 @@ static void parse_cache_control(struct nj__policy_reader *r, struct nj_site_rule
         to->cache_control = str_of(e->value);
 }
 
-static const char *const keys[] = {"name",  "redirect", "header",        "methods",
-                                   "allow", "deny",     "cache_control", "cors",
-                                   "hsts",  "try",      "missing"};
-
-const char *nj__site_key_name(bool is_site, uint32_t i)
-{
-    i += !is_site;
-    return i < sizeof keys / sizeof keys[0] ? keys[i] : NULL;
-}
-
-bool nj__site_key_may_repeat(const char *key)
-{
-    return strcmp(key, "name") == 0 || strcmp(key, "header") == 0 || strcmp(key, "allow") == 0 ||
-           strcmp(key, "deny") == 0;
-}
-
 bool nj__site_parse_key(struct nj__policy_reader *r, bool is_site, uint32_t index, const char *key,
                         const struct nj_ini_entry *e)
 {

@@ -15,10 +15,6 @@ struct nj_site_sections {
     char **owned;
 };
 
-/* The i-th key of these sections, or NULL; `name` is of sites only. */
-const char *nj__site_key_name(bool is_site, uint32_t i);
-bool nj__site_key_may_repeat(const char *key);
-
 /* Declare a section. Returns its index, or -1 with a diagnostic. Sites come before their paths. */
 int nj__site_declare(struct nj__policy_reader *r, const struct nj_ini_section *s, const char *name);
 int nj__site_declare_path(struct nj__policy_reader *r, const struct nj_ini_section *s,

@@ -16,58 +16,74 @@ static struct nj_diags faults;
 static const char *section_of(const struct nj_option *o)
 {
     return strcmp(o->section, "class NAME") == 0  ? "class a"
+           : strcmp(o->section, "site NAME") == 0 ? "site x"
            : strcmp(o->section, "list NAME") == 0 ? "list a"
                                                   : o->section;
 }
 
+static const char *const of_keys[][2] = {
+    {"arguments", "-l 1"},
+    {"preset", "tap"},
+    {"ceiling", "1MiB/s"},
+    {"burst", "1MiB"},
+    {"rate", "1KiB/s"},
+    {"client_rate", "1KiB/s"},
+    {"allow", "a"},
+    {"client_ceiling", "1MiB/s"},
+    {"client_burst", "1MiB"},
+    {"deny", "a"},
+    {"request_rate", "1KiB/s"},
+    {"request_ceiling", "1MiB/s"},
+    {"by", "address"},
+    {"request_burst", "1MiB"},
+    {"rate_after", "1KiB"},
+    {"prefix4", "24"},
+    {"prefix6", "56"},
+    {"deny_action", "drop"},
+    {"path", "/x"},
+    {"networks", "192.0.2.1"},
+    {"connections", "5"},
+    {"host", "x"},
+    {"tls_subject", "*"},
+    {"hours", "22:00-06:00"},
+    {"list", "a"},
+    {"action", "serve"},
+    {"retry_after", "30s"},
+    {"streams", "5"},
+    {"requests", "5"},
+    {"requests_burst", "5"},
+    {"header", "x: y"},
+    {"file", "/dev/null"},
+    {"trusted_proxy", "192.0.2.1"},
+    {"index", "a"},
+    {"error_page", "404=/a"},
+    {"default_type", "text/plain"},
+    {"mime_types", "/etc/passwd"},
+    {"dotfiles", ".a"},
+    {"cache_control", "no-store"},
+};
+
+static const char *const of_sites[][2] = {
+    {"name", "a.example"},
+    {"redirect", "301 /x"},
+    {"header", "add X-A: b"},
+    {"methods", "GET"},
+    {"cors", "*"},
+    {"hsts", "1d"},
+    {"try", "$path, /a"},
+    {"missing", "redirect https://a.example$path"},
+};
+
 /* A value that the key takes. */
 static const char *good_value(const struct nj_option *o)
 {
-    static const char *const of_keys[][2] = {
-        {"arguments", "-l 1"},
-        {"preset", "tap"},
-        {"ceiling", "1MiB/s"},
-        {"burst", "1MiB"},
-        {"rate", "1KiB/s"},
-        {"client_rate", "1KiB/s"},
-        {"allow", "a"},
-        {"client_ceiling", "1MiB/s"},
-        {"client_burst", "1MiB"},
-        {"deny", "a"},
-        {"request_rate", "1KiB/s"},
-        {"request_ceiling", "1MiB/s"},
-        {"by", "address"},
-        {"request_burst", "1MiB"},
-        {"rate_after", "1KiB"},
-        {"prefix4", "24"},
-        {"prefix6", "56"},
-        {"deny_action", "drop"},
-        {"path", "/x"},
-        {"networks", "192.0.2.1"},
-        {"connections", "5"},
-        {"host", "x"},
-        {"tls_subject", "*"},
-        {"hours", "22:00-06:00"},
-        {"list", "a"},
-        {"action", "serve"},
-        {"retry_after", "30s"},
-        {"streams", "5"},
-        {"requests", "5"},
-        {"requests_burst", "5"},
-        {"header", "x: y"},
-        {"file", "/dev/null"},
-        {"trusted_proxy", "192.0.2.1"},
-        {"index", "a"},
-        {"error_page", "404=/a"},
-        {"default_type", "text/plain"},
-        {"mime_types", "/etc/passwd"},
-        {"dotfiles", ".a"},
-        {"cache_control", "no-store"},
-    };
     static char text[64];
     char key[NJ_OPTION_KEY_BYTES];
 
     nj_option_key(o, key);
+    for (size_t i = 0; strcmp(o->section, "site NAME") == 0 && i < NJ_ARRAY_LEN(of_sites); i++)
+        if (strcmp(of_sites[i][0], key) == 0)
+            return of_sites[i][1];
     for (size_t i = 0; i < NJ_ARRAY_LEN(of_keys); i++)
         if (strcmp(of_keys[i][0], key) == 0)
             return of_keys[i][1];
@@ -214,8 +230,10 @@ Test(config_key_mistakes, duplicates)
         snprintf(text + n, sizeof text - (size_t)n, "%s = %s\n%s", key, good_value(o),
                  beside(section_of(o)));
         bool ok = parse(text);
-        if (nj_option_may_repeat(o)) /* a second page for one status is another mistake */
-            cr_expect(ok || strcmp(key, "error-page") == 0, "%s%s", text, faults.text);
+        /* a second page for one status, or a second equal name, is another mistake */
+        if (nj_option_may_repeat(o))
+            cr_expect(ok || strcmp(key, "error-page") == 0 || strcmp(key, "name") == 0, "%s%s",
+                      text, faults.text);
         else
             cr_expect(!ok && faults.n == 1 && strstr(faults.text, "p:3: ") &&
                           strstr(faults.text, "first set on line 2"),

@@ -132,8 +132,8 @@ static const struct {
     {HEAD "[path a /x/]\n[path A /x/]\n", "3: /x/: duplicate; the section on line 2 has it, too\n"},
     {HEAD "[pathe a /x/]\n", "2: [pathe a /x/]: unknown section: did you mean [path SITE PATH]?\n"},
     {HEAD "headr = set a: b\n", "2: headr: unknown in [site a]: did you mean header?\n"},
-    {HEAD "[path a /]\nname = b\n", "3: name: unknown in [path a /]: expected a key that "
-                                    "docs/sites.md lists for it\n"},
+    {HEAD "[path a /]\nname = b\n", "3: name: unknown in [path a /]: it belongs in [user] or [site "
+                                    "NAME]\n"},
     {HEAD "redirect = none\nredirect = https\n",
      "3: redirect: duplicate in [site a]; first set on line 2\n"},
     {HEAD "header = set Content-Length: 5\n",
