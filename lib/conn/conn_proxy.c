@@ -52,19 +52,21 @@ static bool set_source(struct nj_conn *c, const struct nj_proxy_header *h)
     return nj__policy_admit_conn(c);
 }
 
-/* What follows the header is the protocol of the port. */
-static bool end_header(struct nj_conn *c, const struct nj_proxy_header *h)
-{
-    nj_tcp_recv_discard(c->conns->tcp, c->tcb, h->n_bytes);
-    c->user.on_events = nj__conn_process;
-    c->is_tls = nj__conn_is_to_tls_port(c);
-    return !h->has_source || set_source(c, h);
-}
-
 static bool refuse(struct nj_conn *c, nj_counter why)
 {
     nj__abuse_record(c->conns, why, nj__conn_remote(c));
     return false;
+}
+
+/* What follows the header is the protocol of the port. False: the connection must be reset. */
+static bool end_header(struct nj_conn *c, const struct nj_proxy_header *h)
+{
+    if (h->has_source && !nj__is_trusted_proxy(c->conns, &c->tcb->flow.tuple.remote))
+        return refuse(c, NJ_C_conn_proxy_untrusted); /* the policy changed meanwhile */
+    nj_tcp_recv_discard(c->conns->tcp, c->tcb, h->n_bytes);
+    c->user.on_events = nj__conn_process;
+    c->is_tls = nj__conn_is_to_tls_port(c);
+    return !h->has_source || set_source(c, h);
 }
 
 /* Returns false if the connection must be reset. */

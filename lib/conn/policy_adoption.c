@@ -110,6 +110,15 @@ bool nj__policy_admit_conn(struct nj_conn *c)
     return false;
 }
 
+/* Does the policy accept both the peer, and the source that a proxy has named? */
+static bool is_still_admitted(const struct nj_conn *c)
+{
+    struct nj_conns *cs = c->conns;
+
+    return filter_action(cs, nj__conn_remote(c)) == NJ_TCP_ACCEPT_ALLOW &&
+           (!c->is_proxied || filter_action(cs, &c->tcb->flow.tuple.remote) == NJ_TCP_ACCEPT_ALLOW);
+}
+
 /* Checks the next batch of the connections that were open when the policy changed. Objects keep
  * their slots in the pool; connections made meanwhile are checked when they are made. */
 static uint32_t recheck_conns(struct nj_conns *cs, nj_ns now)
@@ -118,8 +127,7 @@ static uint32_t recheck_conns(struct nj_conns *cs, nj_ns now)
 
     for (; n < RECHECK_MAX && cs->recheck_at < cs->pool.n_touched; n++) {
         struct nj_conn *c = nj_pool_at(&cs->pool, cs->recheck_at++);
-        if (c->conns != cs || c->tcb->state == NJ_TCP_CLOSED ||
-            filter_action(cs, nj__conn_remote(c)) == NJ_TCP_ACCEPT_ALLOW)
+        if (c->conns != cs || c->tcb->state == NJ_TCP_CLOSED || is_still_admitted(c))
             continue;
         nj__abuse_record(cs, NJ_C_conn_denied, nj__conn_remote(c));
         nj__conn_reset(c, now);

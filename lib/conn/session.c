@@ -88,8 +88,7 @@ void nj__session_open(struct nj_conn *c, enum nj_conn_state protocol)
         active->h2 = nj_h2_open(cs->h2, c);
     } else {
         nj_count(cs->counters, NJ_C_conn_h1);
-        active->h1 =
-            nj_h1_open(cs->h1, c, c->is_tls, nj__is_trusted_proxy(cs, &c->tcb->flow.tuple.remote));
+        active->h1 = nj_h1_open(cs->h1, c, c->is_tls, nj__is_trusted_proxy(cs, nj__conn_remote(c)));
     }
     c->failed |= !nj__conn_has_session(c);
 }

@@ -54,24 +54,55 @@ static bool parse_node(struct nj_str s, struct nj_addr *out)
     return inet_pton(AF_INET6, text, out->b) == 1;
 }
 
-/* RFC 7239 4: pairs separated by semicolons, with case-insensitive names. */
+/* Is no quoted string of the element cut? A comma in one, which may be a client's (host="a,b"),
+ * would make its rest an element that the client has written. An escape (RFC 9110 5.6.4) could hide
+ * that. */
+static bool has_whole_strings(struct nj_str element)
+{
+    uint32_t n_quotes = 0;
+
+    for (uint32_t i = 0; i < element.n_bytes; i++) {
+        if (element.p[i] == '\\')
+            return false;
+        n_quotes += element.p[i] == '"';
+    }
+    return n_quotes % 2 == 0;
+}
+
+/* Splits the pair before the first semicolon that is in no quoted string off *element. */
+static bool split_pair(struct nj_str *element, struct nj_str *pair)
+{
+    bool is_quoted = false;
+    uint32_t n = 0;
+
+    if (element->n_bytes == 0)
+        return false;
+    for (; n < element->n_bytes && (is_quoted || element->p[n] != ';'); n++)
+        is_quoted ^= element->p[n] == '"';
+    *pair = nj_str_trim((struct nj_str){element->p, n});
+    nj_str_skip(element, n < element->n_bytes ? n + 1 : n);
+    return true;
+}
+
+/* RFC 7239 4: pairs separated by semicolons, with case-insensitive names, each at most once. */
 static struct nj_str parameter(struct nj_str element, struct nj_str wanted)
 {
-    struct nj_str pair, name, value;
+    struct nj_str pair, name, found = {NULL, 0};
 
-    while (split_last(&element, ';', &pair)) {
+    while (split_pair(&element, &pair)) {
         const char *is = pair.n_bytes > 0 ? memchr(pair.p, '=', pair.n_bytes) : NULL;
         if (!is)
             continue;
         name = nj_str_trim((struct nj_str){pair.p, (uint32_t)(is - pair.p)});
         if (!nj_str_eq_nocase(name, wanted))
             continue;
-        value = nj_str_trim((struct nj_str){is + 1, pair.n_bytes - (uint32_t)(is - pair.p) - 1});
-        if (value.n_bytes >= 2 && value.p[0] == '"' && value.p[value.n_bytes - 1] == '"')
-            value = (struct nj_str){value.p + 1, value.n_bytes - 2};
-        return value;
+        if (found.p)
+            return (struct nj_str){NULL, 0};
+        found = nj_str_trim((struct nj_str){is + 1, pair.n_bytes - (uint32_t)(is - pair.p) - 1});
+        if (found.n_bytes >= 2 && found.p[0] == '"' && found.p[found.n_bytes - 1] == '"')
+            found = (struct nj_str){found.p + 1, found.n_bytes - 2};
     }
-    return (struct nj_str){NULL, 0};
+    return found;
 }
 
 /* Lines of one name form one list, in order. */
@@ -104,9 +135,11 @@ bool nj_forwarded_next(struct nj_forwarded *f, struct nj_addr *out)
 {
     struct nj_str element;
 
-    if (next_element(f, &element)) {
+    bool has_pairs = nj_str_eq(f->name, forwarded);
+
+    if (next_element(f, &element) && (!has_pairs || has_whole_strings(element))) {
         f->element = element;
-        if (nj_str_eq(f->name, forwarded))
+        if (has_pairs)
             element = parameter(element, NJ_STR("for"));
         if (parse_node(element, out))
             return true;

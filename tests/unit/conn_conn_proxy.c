@@ -200,6 +200,33 @@ Test(conn_proxy, trusted_no_more)
     cr_expect_eq(http1_count(old, NULL), 2);
 }
 
+/* The source of a header counts if the proxy is trusted when it is complete. */
+Test(conn_proxy, trusted_no_more_in_the_middle)
+{
+    struct rig_peer *p = proxied(1000, "PROXY TCP4 ");
+
+    policy.trusted = 0;
+    change_policy();
+    http1_send(r, p, &HEADER(CLIENT)[sizeof "PROXY TCP4 " - 1]);
+    rig_settle(r);
+    expect_refused(p, NJ_C_conn_proxy_untrusted, 1);
+}
+
+/* An absolute URL with https is for a gateway, which the client behind a proxy is not. */
+Test(conn_proxy, https_in_cleartext)
+{
+    const char *get = "GET https://nightjar.test/ HTTP/1.1\r\nHost: nightjar.test\r\n\r\n";
+    struct rig_peer *p = proxied(1000, HEADER(CLIENT));
+
+    http1_send(r, p, get);
+    rig_settle(r);
+    cr_expect_eq(http1_first(p).status, 421);
+    p = proxied(1001, HEADER("10.0.0.1"));
+    http1_send(r, p, get);
+    rig_settle(r);
+    cr_expect_neq(http1_first(p).status, 421);
+}
+
 Test(conn_proxy, missing)
 {
     expect_refused(proxied(1000, GET), NJ_C_conn_proxy_missing, 1);

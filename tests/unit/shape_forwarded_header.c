@@ -139,6 +139,28 @@ Test(shape_forwarded_header, forwarded)
     expect("10.0.0.1", "for=_hidden, for=10.0.0.2", NULL, "10.0.0.2");
     expect("10.0.0.1", "by=203.0.113.9", NULL, "10.0.0.1");
     expect("10.0.0.1", "for=\"203.0.113.9, for=192.0.2.1", NULL, "192.0.2.1"); /* unclosed quotes */
+    expect("10.0.0.1", "for=192.0.2.1;host=\"a;for=203.0.113.9;b\"", NULL, "192.0.2.1");
+    expect("10.0.0.1", "for=192.0.2.1;for=203.0.113.9", NULL, "10.0.0.1");
+}
+
+/* A client chooses its Host, and a proxy may pass it on as host="...": what looks like an element
+ * in it is none. */
+Test(shape_forwarded_header, hosts_with_marks)
+{
+    static const char *const lines[] = {
+        "for=192.0.2.1;host=\"a,for=203.0.113.9;proto=https;b\"",
+        "host=\"a,proto=https;b\";for=192.0.2.1",
+        "host=\"a,x=\\\";for=203.0.113.9;proto=https;y=\";for=192.0.2.1",
+        "for=192.0.2.1;host=\"a,x=\\\";for=203.0.113.9;proto=https;y=\"",
+    };
+
+    p.client_field = NJ_STR("forwarded");
+    for (size_t i = 0; i < NJ_ARRAY_LEN(lines); i++) {
+        struct nj_policy_verdict v = ask("10.0.0.1", lines[i], NULL);
+        struct nj_addr proxy = addr("10.0.0.1");
+        cr_expect(nj_addr_eq(&v.client, &proxy), "%s", lines[i]);
+        cr_expect_eq(v.scheme, NJ_SCHEME_NONE, "%s", lines[i]);
+    }
 }
 
 /* An untrusted peer may write anything: its own address counts. */
