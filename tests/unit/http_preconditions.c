@@ -306,6 +306,20 @@ Test(http_preconditions, dates_between_mtime_and_ctime)
     }
 }
 
+/* A client whose clock is ahead: its date is later than the change, but its copy may be older. */
+Test(http_preconditions, date_in_the_future)
+{
+    struct nj_validators v = validators("\"a\"", true);
+    struct nj_str date = NJ_STR("Sun, 06 Nov 1994 09:06:17 GMT"); /* NOW */
+    struct nj_preconditions modified = {.if_modified_since = date},
+                            range = {.if_unmodified_since = date, .range = NJ_STR("bytes=0-9")};
+
+    cr_expect_eq(nj_preconditions_eval(&modified, &v, NOW, false), NOT);
+    cr_expect_eq(nj_preconditions_eval(&modified, &v, NOW - 1, false), SEND);
+    cr_expect_eq(nj_preconditions_eval(&range, &v, NOW, false), NJ_PRECOND_RANGE);
+    cr_expect_eq(nj_preconditions_eval(&range, &v, NOW - 1, false), SEND);
+}
+
 /* A client that has the mtime of a file from elsewhere, before this server sends it as a date. */
 Test(http_preconditions, mtime_that_was_not_sent)
 {

@@ -164,10 +164,11 @@ static bool is_strong_last_modified(const struct nj_validators *v, int64_t date)
     return is_last_modified(v, date) && date == v->changed_s;
 }
 
-/* Was each response that has this last-modified or Date of this version, or of a later one? */
-static bool is_unmodified_since(const struct nj_validators *v, int64_t date)
+/* Was each response that has this last-modified or Date of this version, or of a later one? No
+ * response has a date in the future: that is of a client's clock. */
+static bool is_unmodified_since(const struct nj_validators *v, int64_t date, int64_t now_s)
 {
-    return date > v->changed_s + SETTLED_S || is_strong_last_modified(v, date);
+    return (date > v->changed_s + SETTLED_S && date <= now_s) || is_strong_last_modified(v, date);
 }
 
 /* Steps 1 to 4 of RFC 9110 13.2.2. */
@@ -187,7 +188,7 @@ static enum nj_precond_result eval_without_range(const struct nj_preconditions *
         if (lists_tag(c->if_none_match, v, false))
             return NJ_PRECOND_NOT_MODIFIED;
     } else if (usable_date(c->if_modified_since, v, now_s, &date)) {
-        if (is_unmodified_since(v, date) || is_last_modified(v, date))
+        if (is_unmodified_since(v, date, now_s) || is_last_modified(v, date))
             return NJ_PRECOND_NOT_MODIFIED;
     }
     return NJ_PRECOND_PASSED;
@@ -235,7 +236,7 @@ static bool if_unmodified_since_is_certain(const struct nj_preconditions *c,
     if (c->if_match.p || !c->if_unmodified_since.p ||
         !nj_date_parse(nj_str_trim(c->if_unmodified_since), now_s, &date))
         return true;
-    return v->has_date && is_unmodified_since(v, date);
+    return v->has_date && is_unmodified_since(v, date, now_s);
 }
 
 enum nj_precond_result nj_preconditions_eval(const struct nj_preconditions *c,
