@@ -60,9 +60,12 @@ static uint16_t check_file_request(const struct nj_txn *t, const struct nj_reque
 
 /* Error status where no files are served. A request without a path, such as CONNECT, is not
  * malformed. */
-static uint16_t status_without_files(const struct nj_request_head *head,
+static uint16_t status_without_files(const struct nj_exchanges *exchanges,
+                                     const struct nj_request_head *head,
                                      const struct nj_target *target)
 {
+    if (refuse_method(exchanges, head->method) == 501)
+        return 501;
     if (target->result == NJ_PATH_TOO_LONG)
         return 414;
     return target->result == NJ_PATH_BAD && head->path.n_bytes > 0 ? 400 : 404;
@@ -115,7 +118,8 @@ struct nj_exchange *nj_http_dispatch(struct nj_file_server *site, struct nj_exch
     switch (nj_routes_find(nj_exchanges_routes(exchanges), head->method, target->path, &match)) {
     case NJ_ROUTE_NONE:
         if (t->set->options->no_files)
-            nj_respond_error(t, status_without_files(head, target), (struct nj_field){0});
+            nj_respond_error(t, status_without_files(exchanges, head, target),
+                             (struct nj_field){0});
         else
             serve_file(site, exchanges, t, head, target);
         return NULL;

@@ -165,6 +165,8 @@ Test(conn_paths, without_a_site)
     cr_expect_eq(ask(h, c, "GET", "/x"), 404);
     cr_expect_eq(ask(h, c, "GET", longer), 414);
     cr_expect_eq(ask(h, c, "OPTIONS", "*"), 404);
+    cr_expect_eq(ask(h, c, "POST", "/x"), 404);
+    cr_expect_eq(ask(h, c, "BREW", "/x"), 501, "RFC 9110 9.1");
     cr_expect_eq(n_handled, 0);
     hr_free(h);
 }
