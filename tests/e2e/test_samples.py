@@ -115,6 +115,7 @@ class Nginx(SampleCase):
 
     def test_http1(self):
         self.check()
+        self.through("-f", "-0", "-H", "Host:", "-o", "/dev/null", f"http://{ADDR}/small")
 
     def test_tls(self):
         self.check(over_tls("nginx.conf", self.ca))

@@ -177,15 +177,15 @@ def over_tls(name, ca):
     says."""
     return {
         "haproxy.cfg": {":80 check": f":443 ssl ca-file {ca} verify required sni str({NAME}) "
-                                     "alpn http/1.1 check"},
+                                     f"alpn http/1.1 check check-sni {NAME}"},
         "nginx.conf": {"192.0.2.10:80": "192.0.2.10:443",
                        "proxy_pass http://nightjar;":
                        "proxy_pass https://nightjar; proxy_ssl_protocols TLSv1.3; "
                        f"proxy_ssl_verify on; proxy_ssl_trusted_certificate {ca}; "
                        f"proxy_ssl_name {NAME}; proxy_ssl_server_name on;"},
-        "Caddyfile": {"192.0.2.10:80 {":
-                      f"https://192.0.2.10 {{\n transport http {{\n tls_server_name {NAME}\n"
-                      f" tls_trusted_ca_certs {ca}\n }}\n"},
+        "Caddyfile": {"192.0.2.10:80 {": "https://192.0.2.10 {",
+                      "transport http {": f"transport http {{\n tls_server_name {NAME}\n"
+                                          f" tls_trusted_ca_certs {ca}\n"},
     }[name]
 
 
