@@ -48,8 +48,8 @@ struct nj_conn_active {
         struct { /* LINGER */
             nj_ns progress_until;
             nj_ns late_since;   /* first input after our FIN was acknowledged; 0: none */
-            uint32_t late_from; /* its sequence number */
-            bool may_be_late;   /* HTTP was spoken: it may be the rest of a request */
+            uint32_t late_from; /* sequence number of the first byte to be discarded */
+            bool may_be_late;   /* it may be the rest of an upload that was answered early */
         };
     };
     struct nj_conn_exchanges peer; /* requests of routes, in order of arrival */
@@ -109,6 +109,13 @@ static inline bool nj__conn_has_news(const struct nj_conn *c)
 static inline bool nj__conn_is_fin_acked(const struct nj_conn *c)
 {
     return c->tcb->state == NJ_TCP_FIN_WAIT_2 || c->tcb->state == NJ_TCP_TIME_WAIT;
+}
+
+/* Does it have more time to close, since the peer still sent something? Not while draining. */
+static inline bool nj__conn_is_late(const struct nj_conn *c)
+{
+    return c->state == NJ_CONN_LINGER && c->active && c->active->late_since > 0 &&
+           !c->conns->draining;
 }
 
 /* The client of a peer, as a keyed hash, for accounts. */

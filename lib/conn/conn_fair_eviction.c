@@ -131,8 +131,12 @@ static bool is_evictable(const struct nj_conns *cs, const struct nj_conn *c, boo
     if (c->conns != cs || !nj_list_linked(&c->node) || c->tcb->state == NJ_TCP_CLOSED ||
         nj__is_trusted_proxy(cs, nj__conn_remote(c)))
         return false;
+    if (!gently)
+        return true;
+    if (c->state == NJ_CONN_LINGER)
+        return nj__conn_is_late(c); /* it has acknowledged all, and is reset */
     /* A request that came in this step is read before: HTTP/1 cannot say that it was not. */
-    return !gently || (is_idle(c) && c->state != NJ_CONN_LINGER && !nj__conn_has_news(c));
+    return is_idle(c) && !nj__conn_has_news(c);
 }
 
 static struct nj_conn *next_scanned(struct nj_conns *cs)
@@ -224,8 +228,8 @@ bool nj_conns_request_room(struct nj_conns *cs, const struct nj_addr *remote, bo
 }
 
 /* Held: connections | client, in connections | equal shares of `--max-connections`, once 7/8 are
- * used | `--preface-timeout`, `--idle-timeout`; 30 s for what comes
- * behind the last response | conn_evicted, conn_timeout, conn_late_input */
+ * used | `--preface-timeout`, `--idle-timeout`; 37 s for the rest of
+ * an upload behind its response | conn_evicted, conn_timeout, conn_late_input */
 struct nj_conn *nj__conn_shares_next_victim(struct nj_conns *cs, bool gently)
 {
     struct nj_conn_shares *sh = &cs->shares;

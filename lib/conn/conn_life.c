@@ -63,7 +63,7 @@ void nj__conn_reset(struct nj_conn *c, nj_ns now)
 void nj__conn_begin_linger(struct nj_conn *c, nj_ns now)
 {
     bool resets = nj__conn_has_session(c) && nj__session_must_reset(c);
-    bool spoke_http = nj__conn_speaks_http(c);
+    bool rest_may_come = !c->failed && nj__conn_has_session(c) && nj__session_rest_may_come(c);
 
     nj__session_close(c);
     if (nj_unlikely(c->is_tls))
@@ -75,7 +75,8 @@ void nj__conn_begin_linger(struct nj_conn *c, nj_ns now)
     if (c->active) {
         c->active->progress_until = now + LINGER_PROGRESS_MAX;
         c->active->late_since = 0;
-        c->active->may_be_late = spoke_http;
+        c->active->late_from = c->tcb->rcv_nxt;
+        c->active->may_be_late = rest_may_come;
     }
     nj_tcp_close(c->conns->tcp, c->tcb, now);
     if (nj_unlikely(resets || (c->is_tls && nj__conn_tls_is_broken(c))))

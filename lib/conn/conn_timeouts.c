@@ -23,7 +23,7 @@ static enum nj_conn_wait wait_of(const struct nj_conn *c)
     case NJ_CONN_LINGER:
         if (!nj__conn_is_fin_acked(c))
             return NJ_CONN_WAIT_PROGRESS;
-        return c->active && c->active->late_since ? NJ_CONN_WAIT_LATE_FIN : NJ_CONN_WAIT_FIN;
+        return nj__conn_is_late(c) ? NJ_CONN_WAIT_LATE_FIN : NJ_CONN_WAIT_FIN;
     case NJ_CONN_H2:
     case NJ_CONN_H1:
         break;

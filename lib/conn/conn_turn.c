@@ -8,11 +8,12 @@
  * At a port of PROXY headers, conn_proxy.c has the events of a connection in SNIFF first.
  *
  * LINGER has sent FIN and discards what it still reads: an immediate reset could overtake our last
- * bytes on their way to the peer. A client may send the rest of an upload before it reads the
- * response (RFC 9112 9.6): while it does, the 2 s become 5 s since its last byte, for LATE_TIME_MAX
- * and LATE_BYTES_MAX; then it is reset. A peer that acknowledges nothing is reset after
- * send_timeout. A peer that acknowledges slowly is reset send_timeout after LINGER_PROGRESS_MAX
- * (conn_life.c): TCP alone would wait for as long as the peer answers probes.
+ * bytes on their way to the peer. A client whose upload was answered early may send the rest before
+ * it reads the response (RFC 9112 9.6): while it does, the 2 s become 5 s since its last byte, for
+ * LATE_TIME_MAX; then it is reset. Not so while the server drains. Who sends LATE_BYTES_MAX is
+ * reset. A peer that acknowledges nothing is reset after send_timeout. A peer that acknowledges
+ * slowly is reset send_timeout after LINGER_PROGRESS_MAX (conn_life.c): TCP alone would wait for as
+ * long as the peer answers probes.
  */
 #include <string.h>
 
@@ -28,9 +29,10 @@
 #include "telem/counters_conn.h"
 #include "telem/counters_http.h"
 
-/* What a client may send after our FIN, once it has acknowledged it. */
-#define LATE_TIME_MAX  (30 * NJ_SEC)
+/* What a client may send after our FIN, acknowledged or not; and how long, once it has acknowledged
+ * it. */
 #define LATE_BYTES_MAX (256u << 20)
+#define LATE_TIME_MAX  (30 * NJ_SEC)
 
 static const char http1_reply[] =
     "HTTP/1.1 505 HTTP Version Not Supported\r\n"
@@ -155,11 +157,9 @@ static void track_late_input(struct nj_conn *c, nj_ns now)
 
     if (!active || !active->may_be_late || !nj__conn_is_fin_acked(c))
         return;
-    c->progressed = true;
-    if (active->late_since == 0) {
+    if (active->late_since == 0)
         active->late_since = now;
-        active->late_from = c->tcb->rcv_nxt;
-    }
+    c->progressed |= nj__conn_is_late(c);
 }
 
 /* Input that is read counts as progress on a connection without streams, except for bytes of a
@@ -251,14 +251,13 @@ static void wait_for_event(struct nj_conn *c, nj_ns now)
         nj__pressure_wait(c);
 }
 
-/* Did the peer send for too long behind our FIN? */
+/* Did the peer send too much behind our FIN, or for too long? */
 static bool is_too_late(const struct nj_conn *c, nj_ns now)
 {
     const struct nj_conn_active *active = c->active;
 
-    return active && active->late_since > 0 &&
-           (now - active->late_since >= LATE_TIME_MAX ||
-            c->tcb->rcv_nxt - active->late_from >= LATE_BYTES_MAX);
+    return active && (c->tcb->rcv_nxt - active->late_from >= LATE_BYTES_MAX ||
+                      (active->late_since > 0 && now - active->late_since >= LATE_TIME_MAX));
 }
 
 /* Returns false if the connection goes on to linger. */

@@ -302,7 +302,7 @@ static uint32_t evict_conns(struct nj_conns *cs, nj_ns now)
 
     for (; (c = nj__conn_shares_next_victim(cs, gently)); n++) {
         nj__abuse_record(cs, NJ_C_conn_evicted, nj__conn_remote(c));
-        if (gently)
+        if (gently && c->state != NJ_CONN_LINGER)
             nj__conn_close(c, now);
         else
             nj__conn_reset(c, now);

@@ -69,6 +69,12 @@ static inline bool nj__session_must_reset(const struct nj_conn *c)
     return c->state == NJ_CONN_H1 && nj_h1_must_reset(c->active->h1);
 }
 
+/* The client may still send the rest of an upload that was answered before its end. */
+static inline bool nj__session_rest_may_come(const struct nj_conn *c)
+{
+    return c->state == NJ_CONN_H1 && nj_h1_rest_may_come(c->active->h1);
+}
+
 /* No request is open and no output is queued. */
 static inline bool nj__session_is_idle(const struct nj_conn *c)
 {

@@ -52,6 +52,12 @@ bool nj_h1_must_reset(const struct nj_h1 *h)
            (h->open && h->has_response && h->framing == NJ__H1_BY_CLOSE);
 }
 
+bool nj_h1_rest_may_come(const struct nj_h1 *h)
+{
+    return h->ended && !h->open && h->rest_may_come && h->read != NJ__H1_READ_HEAD &&
+           h->read != NJ__H1_READ_DONE;
+}
+
 uint32_t nj_h1_n_requests(const struct nj_h1 *h)
 {
     return h->open;

@@ -119,6 +119,10 @@ bool nj_h1_is_finished(const struct nj_h1 *h);
  * send RST instead of FIN, since a FIN would make it look complete (RFC 9112 8). Ask when the
  * connection is to end, before nj_h1_close(). */
 bool nj_h1_must_reset(const struct nj_h1 *h);
+/* The last response is complete and came before the end of its request: the client may send the
+ * rest before it reads the response (RFC 9112 9.6). False if the request was refused or too slow.
+ * Ask when the connection is to end, before nj_h1_close(). */
+bool nj_h1_rest_may_come(const struct nj_h1 *h);
 /* 1 while a request is open, else 0. */
 uint32_t nj_h1_n_requests(const struct nj_h1 *h);
 /* No request is open and no output is queued. */

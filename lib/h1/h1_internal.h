@@ -120,6 +120,7 @@ struct nj_h1 {
     bool last, ended;              /* no request follows the current one; no request will be read */
     bool write_closed;             /* no more output is possible: out of memory, or closed */
     bool must_reset;               /* nj_h1_must_reset() */
+    bool rest_may_come;            /* nj_h1_rest_may_come(), if the last request has a rest */
     bool is_1_0, is_head;          /* of the request */
     bool keeps_alive, has_on_end;  /* it permits another one (RFC 9112 9.3); it has a body */
     bool awaits_continue;          /* it expects 100 (Continue), and no body has come */

@@ -264,6 +264,7 @@ void nj_h1_end_for_timeout(struct nj_h1 *h)
         nj__h1_refuse(h, NULL, 408, NJ_C_h1_head_timeout);
     else if (!h->ended && !h->reset)
         nj__h1_count_refusal(h, NJ_C_h1_slow);
+    h->rest_may_come = false;
     nj_h1_reset(h);
     nj_h1_drain(h);
 }

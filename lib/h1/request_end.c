@@ -36,6 +36,7 @@ void nj__h1_request_close(struct nj_h1 *h, bool complete)
         nj_count(h->ctx->counters, NJ_C_responses);
     else
         h->must_reset |= h->has_response && h->framing == NJ__H1_BY_CLOSE;
+    h->rest_may_come &= complete;
     if (!complete || h->last)
         nj__h1_end(h);
     else if (h->read == NJ__H1_READ_DONE)

@@ -70,6 +70,7 @@ static void put_head_end(struct nj_h1 *h, uint64_t length)
 static void complete_head(struct nj_h1 *h, uint16_t status, uint64_t length, struct nj_body *body)
 {
     h->has_response = true;
+    h->rest_may_come = !h->refusing && status != 408;
     h->body = body;
     h->framing = (uint8_t)choose_framing(h, status, length);
     h->last |= !h->keeps_alive || h->framing == NJ__H1_BY_CLOSE || gives_up_request(h, status);

@@ -173,6 +173,38 @@ Test(conn_conn_fair_eviction, who_does_not_close_is_reset)
     rig_free(r);
 }
 
+/* A client fills the table with connections that have ended and that it still sends on: these give
+ * way before idle ones of a client that holds fewer. */
+Test(conn_conn_fair_eviction, who_sends_behind_the_end_yields)
+{
+    static const char upload[] = "POST /index.html HTTP/1.1\r\nHost: a.test\r\n"
+                                 "Content-Length: 10485760\r\n\r\n";
+    enum { N_INNOCENT = 10, N_GREEDY = TIGHT - N_INNOCENT, N_NEW = 5 };
+    struct rig *r = start_with(PLACES);
+    struct rig_peer *greedy[N_GREEDY], *innocent[N_INNOCENT];
+
+    for (uint32_t i = 0; i < N_INNOCENT; i++)
+        innocent[i] = open_h2(r, OTHER, (uint16_t)(2000 + i));
+    for (uint32_t i = 0; i < N_GREEDY; i++) {
+        greedy[i] = rig_syn_from(r, GREEDY, (uint16_t)(1000 + i));
+        rig_settle(r);
+        rig_send(r, greedy[i], upload, sizeof upload - 1);
+        rig_settle(r);
+        rig_send(r, greedy[i], "1", 1);
+    }
+    rig_settle(r);
+    cr_assert_eq(r->s->conns.pool.n_used, TIGHT, "%u", r->s->conns.pool.n_used);
+    for (uint32_t i = 0; i < N_NEW; i++)
+        cr_expect(is_served(r, open_h2(r, OTHER + 1 + i, 2000)), "%u", i);
+    uint32_t n_reset = 0;
+    for (uint32_t i = 0; i < N_GREEDY; i++)
+        n_reset += greedy[i]->got_rst;
+    cr_expect_eq(n_ended(innocent, N_INNOCENT), 0);
+    cr_expect_eq(n_reset, N_NEW, "%u", n_reset);
+    cr_expect_eq(rig_count(r, NJ_C_conn_evicted), N_NEW);
+    rig_free(r);
+}
+
 /* SYNs may be spoofed: before the handshake completes, nothing is evicted. */
 Test(conn_conn_fair_eviction, nobody_yields_to_a_syn)
 {

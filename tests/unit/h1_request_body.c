@@ -385,6 +385,42 @@ Test(h1_request_body, early_responses)
     rig_free(r);
 }
 
+/* Whose rest may still come when the connection has ended. */
+Test(h1_request_body, rest_behind_the_last_response)
+{
+    struct rig *r = rig_new();
+    rig_say(r, POST("/1", "65537") "x");
+    cr_expect(nj_h1_is_finished(r->h) && nj_h1_rest_may_come(r->h));
+    rig_free(r);
+
+    r = rig_new(); /* a slow body */
+    rig_say(r, POST("/1?a", "65537") "x");
+    cr_assert_eq(nj_h1_respond(r->h, 408, NULL, 0, 0, NULL), 0);
+    rig_output(r);
+    cr_expect(nj_h1_is_finished(r->h) && !nj_h1_rest_may_come(r->h));
+    rig_free(r);
+
+    r = rig_new(); /* no response is complete */
+    rig_say(r, POST("/1?a", "65537") "x");
+    nj_h1_reset(r->h);
+    rig_output(r);
+    cr_expect(nj_h1_is_finished(r->h) && !nj_h1_rest_may_come(r->h));
+    rig_free(r);
+
+    r = rig_new(); /* a short rest that is slow */
+    rig_say(r, POST("/1", "9") "x");
+    cr_expect(!nj_h1_is_finished(r->h) && !nj_h1_rest_may_come(r->h));
+    nj_h1_end_for_timeout(r->h);
+    rig_output(r);
+    cr_expect(nj_h1_is_finished(r->h) && !nj_h1_rest_may_come(r->h));
+    rig_free(r);
+
+    r = rig_new(); /* the whole request has come */
+    rig_say(r, "GET /1 HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+    cr_expect(nj_h1_is_finished(r->h) && !nj_h1_rest_may_come(r->h));
+    rig_free(r);
+}
+
 /* The rest of the request is read while the response is not complete. Sentence 324. */
 Test(h1_request_body, both_at_the_same_time)
 {
