@@ -206,12 +206,16 @@ static uint32_t n_other_conns(const struct nj_conn *c)
 
 void nj__conn_shares_add(struct nj_conn *c)
 {
+    if (nj_unlikely(is_counted(c)))
+        count_conn(c);
+}
+
+void nj__conn_shares_request_room(const struct nj_conn *c)
+{
     struct nj_conns *cs = c->conns;
 
-    if (nj_likely(!is_counted(c)))
-        return;
-    count_conn(c);
-    if (nj__conn_shares_is_nearly_full(cs) && !nj_tcp_is_nearly_full(cs->tcp)) /* else TCP asked */
+    if (nj_unlikely(is_counted(c)) && nj__conn_shares_is_nearly_full(cs) &&
+        !nj_tcp_is_nearly_full(cs->tcp)) /* else TCP asked */
         request_eviction(cs, n_other_conns(c));
 }
 

@@ -6,7 +6,9 @@
  * Above that, connections count for their client (an IPv4 address, an IPv6 /64, or the policy's
  * prefixes). When the table is nearly full, each new connection of a client that holds fewer takes
  * the place of one of the client that holds most, until both hold equally many. Idle connections
- * are closed with GOAWAY and FIN first; when no entry is left, one is reset.
+ * are closed with GOAWAY and FIN first, and those that have ended and still get input are reset;
+ * when no entry is left, any is reset. A connection that begins with a PROXY header asks for a
+ * place when the header has named its client.
  *
  * Each shard decides alone: the scarce objects are the shard's own. A client whose ports all map to
  * one shard can fill that shard only.
@@ -40,13 +42,16 @@ void nj__conn_shares_fini(struct nj_conns *cs);
 /* Called when a connection object is made, and before it is freed. tcb->flow is valid in both. */
 void nj__conn_shares_add(struct nj_conn *c);
 void nj__conn_shares_remove(struct nj_conn *c);
+/* A new connection, whose client is known: asks for a place of a client that holds more, once the
+ * table is nearly full. */
+void nj__conn_shares_request_room(const struct nj_conn *c);
 /* The prefixes that define clients may have changed: starts counting again. */
 void nj__conn_shares_restart_count(struct nj_conns *cs);
 /* Once per step: includes a batch of connections in the counters. Returns how many. */
 uint32_t nj__conn_shares_count(struct nj_conns *cs);
 /* After that: a connection to evict, for one request of a client within its share; NULL: none. To
  * be called until it returns NULL. The caller ends the connection. `gently`: with GOAWAY and FIN,
- * so only an idle one is chosen. */
+ * so only an idle one is chosen, or one that is late and is to be reset: nj__conn_is_late(). */
 struct nj_conn *nj__conn_shares_next_victim(struct nj_conns *cs, bool gently);
 /* Is the table so full that idle connections are closed? */
 bool nj__conn_shares_is_nearly_full(const struct nj_conns *cs);

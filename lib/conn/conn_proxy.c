@@ -49,7 +49,10 @@ static bool set_source(struct nj_conn *c, const struct nj_proxy_header *h)
     c->is_proxied = true;
     nj__conn_shares_add(c);
     nj_count(cs->counters, NJ_C_conn_proxied);
-    return nj__policy_admit_conn(c);
+    if (!nj__policy_admit_conn(c))
+        return false;
+    nj__conn_shares_request_room(c);
+    return true;
 }
 
 static bool refuse(struct nj_conn *c, nj_counter why)

@@ -187,10 +187,13 @@ static bool admit_conn(struct nj_conns *cs, struct nj_tcb *tcb, nj_ns now)
     if (!c) /* all are in use (as many as there are TCBs) */
         return true;
     c->user.on_events = nj__conn_process;
-    if (nj__policy_admit_conn(c) && nj__conn_proxy_admit(c))
-        return true;
-    nj__conn_reset(c, now);
-    return false;
+    if (!nj__policy_admit_conn(c) || !nj__conn_proxy_admit(c)) {
+        nj__conn_reset(c, now);
+        return false;
+    }
+    if (nj_likely(c->user.on_events == nj__conn_process)) /* else its client is not known yet */
+        nj__conn_shares_request_room(c);
+    return true;
 }
 
 /* Delivers events to the user of the connection. */

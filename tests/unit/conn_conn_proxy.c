@@ -352,6 +352,25 @@ Test(conn_proxy, shares)
     cr_expect_eq(n_recorded(r, NJ_C_conn_evicted, CLIENT), n_closed);
 }
 
+/* A connection asks for one place, once its client is known. */
+Test(conn_proxy, asks_for_one_place)
+{
+    uint32_t n = RIG_PEERS * 7 / 8;
+
+    for (uint32_t i = 0; i < n; i++)
+        proxied((uint16_t)(1000 + i), HEADER(CLIENT));
+    struct rig_peer *p = rig_connect(r, 2000);
+    rig_settle(r);
+    cr_expect_eq(rig_count(r, NJ_C_conn_evicted), 0, "nobody knows for whom");
+    http1_send(r, p, HEADER(OTHER) GET);
+    rig_settle(r);
+    cr_expect_eq(http1_first(p).status, 200);
+    cr_expect_eq(rig_count(r, NJ_C_conn_evicted), 1, "%lu", rig_count(r, NJ_C_conn_evicted));
+    p = proxied(2001, HEADER(CLIENT) GET);
+    cr_expect_eq(http1_first(p).status, 200);
+    cr_expect_eq(rig_count(r, NJ_C_conn_evicted), 1, "it holds most itself");
+}
+
 /* --- fields of proxies ---------------------------------------------------------------------- */
 
 static void ask(uint16_t port, const char *header, const char *fields)
