@@ -334,7 +334,7 @@ static const char conf_begin[] =
     "prints the file that equals a command line.\n"
     ".PP\n"
     "SIGHUP reads the file again.\n"
-    "Sections [server], [client], [list] and [class] then apply at once.\n"
+    "Sections [server], [client], [list], [class], [site] and [path] then apply at once.\n"
     "Of the others, the log names each key whose change needs a restart.\n"
     ".SH SECTIONS\n";
 

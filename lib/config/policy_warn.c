@@ -342,22 +342,27 @@ static void warn_of_overruled(const struct warn_ctx *w)
 static void warn_of_open_hosts(const struct warn_ctx *w)
 {
     const struct nj_site_sections *s = w->f->sites;
-    const uint32_t hides = NJ_SITE_ALLOW | NJ_SITE_DENY | NJ_SITE_METHODS;
     const struct nj_ini_section *at = NULL;
+    uint32_t hides = NJ_SITE_ALLOW | NJ_SITE_DENY | NJ_SITE_METHODS;
 
     for (uint32_t i = 0; i < s->n_sites; i++) {
-        if (s->sites[i].n_names == 0)
+        const struct nj_site_rules *rules = &s->sites[i].rules;
+        if (s->sites[i].n_names == 0 && rules->redirect_status != 0 &&
+            !rules->redirect_cleartext_only)
             return;
-        if (!at && (s->sites[i].rules.keys & hides))
-            at = s->site_at[i];
+        if (s->sites[i].n_names == 0)
+            hides &= ~rules->keys;
     }
+    for (uint32_t i = 0; i < s->n_sites && !at; i++)
+        if (s->sites[i].n_names > 0 && (s->sites[i].rules.keys & hides))
+            at = s->site_at[i];
     for (uint32_t i = 0; i < s->n_paths && !at; i++)
-        if (s->paths[i].rules.keys & hides)
+        if (s->sites[s->paths[i].site].n_names > 0 && (s->paths[i].rules.keys & hides))
             at = s->path_at[i];
     if (at)
         nj_diag_add(w->out, at->file, at->line,
                     "warning: other hosts have the same files without the rules of this section: "
-                    "add a [site default]");
+                    "repeat them in each site, also in [site default], or use a class");
 }
 
 /* A trusted proxy has no limits as a client. */

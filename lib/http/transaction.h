@@ -129,6 +129,13 @@ struct nj_txn {
     struct nj_paced paced;    /* valid while `admitted` */
 };
 
+/* Did the client send the request over TLS? A trusted proxy that ends TLS says so. */
+static inline bool nj_txn_is_https(const struct nj_txn *t)
+{
+    return t->named_scheme != NJ_SCHEME_NONE ? t->named_scheme == NJ_SCHEME_HTTPS
+                                             : t->framing->tls_suite != NULL;
+}
+
 /* Callbacks from transactions to the owner of their set. */
 struct nj_txn_events {
     /* A limit was enforced against the client of a request. The caller has counted `why`. */

@@ -99,8 +99,13 @@ static const struct {
     {"[list l]\nnetworks = 192.0.2.0/24\n",
      "1: [list l]: without effect: no class, site, allow or deny names it"},
     {"[site a]\n[path a /x/]\nmethods = GET\n",
-     "2: other hosts have the same files without the rules of this section: add a [site default]"},
-    {"[site a]\n[path a /x/]\nmethods = GET\n[site default]\n", ""},
+     "2: other hosts have the same files without the rules of this section: repeat them in each "
+     "site, also in [site default], or use a class"},
+    {"[site a]\n[path a /x/]\nmethods = GET\n[site default]\nheader = remove Server\n",
+     "2: other hosts have the same files without the rules of this section: repeat them in each "
+     "site, also in [site default], or use a class"},
+    {"[site a]\n[path a /x/]\nmethods = GET\n[site default]\nmethods = GET\n", ""},
+    {"[site a]\n[path a /x/]\nmethods = GET\n[site default]\nredirect = 302 https://a/\n", ""},
 };
 
 Test(config_policy_warn, one_line_each)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Changes the fields of responses as the operator wants: those that the rules name, CORS (the Fetch
- * standard, 3.2), and HSTS, which is sent over TLS only (RFC 6797 7.2). */
+ * standard, 3.2), and HSTS, which is sent for https only (RFC 6797 7.2). */
 #include "http/site/site_fields.h"
 
 #include "site/site_table.h"
@@ -50,7 +50,7 @@ void nj_site_change_fields(const struct nj_txn *t, struct nj_resp_head *r)
 
     if (rules->cors_origin.n_bytes > 0)
         set_field(r, NJ_STR("access-control-allow-origin"), rules->cors_origin);
-    if (rules->hsts.n_bytes > 0 && t->framing->tls_suite)
+    if (rules->hsts.n_bytes > 0 && nj_txn_is_https(t))
         set_field(r, NJ_STR("strict-transport-security"), rules->hsts);
     for (uint32_t i = 0; i < rules->n_fields; i++) {
         const struct nj_site_field *f = &rules->fields[i];

@@ -9,11 +9,6 @@
 #include "http/site/site_location.h"
 #include "telem/counters_http.h"
 
-static bool is_tls(const struct nj_txn *t)
-{
-    return t->framing->tls_suite != NULL;
-}
-
 /* --- redirects ------------------------------------------------------------------------------ */
 
 static void redirect(struct nj_txn *t, const struct nj_site_rules *rules,
@@ -97,7 +92,7 @@ __attribute__((noinline)) static bool answer(struct nj_txn *t, const struct nj_s
     } else if (rules->cors_origin.n_bytes > 0 && is_preflight(t, head)) {
         answer_preflight(t, rules, head);
     } else if (rules->redirect_status != 0 && is_path &&
-               !(rules->redirect_cleartext_only && is_tls(t))) {
+               !(rules->redirect_cleartext_only && nj_txn_is_https(t))) {
         redirect(t, rules, head, target);
     } else if (rules->methods.n_bytes > 0 && !has_method(rules->methods, head->method)) {
         nj_respond_error_text(t, 405, (struct nj_field){NJ_STR("allow"), rules->methods});
