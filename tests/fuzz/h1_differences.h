@@ -20,8 +20,9 @@ enum differs {
     TARGET, /* these are of a request that both accept; the patterns see its head */
     FIELDS,
     CONTENT,
-    END,      /* where the message ends */
-    PERSISTS, /* whether another request follows */
+    END,                  /* where the message ends */
+    PERSISTS,             /* whether another request follows, by the head */
+    PERSISTS_BY_TRAILERS, /* the same, by trailers; the patterns see the body */
 };
 
 struct row {
@@ -46,8 +47,28 @@ struct row {
     "SEARCH|UNLOCK|BIND|REBIND|UNBIND|ACL|REPORT|MKACTIVITY|CHECKOUT|MERGE|M-SEARCH|NOTIFY|"       \
     "SUBSCRIBE|UNSUBSCRIBE|PATCH|PURGE|MKCALENDAR|LINK|UNLINK|SOURCE)"
 
+/* chunk-ext = *( BWS ";" BWS name [ BWS "=" BWS ( token / quoted-string ) ] ), and the begin of
+ * another one that another octet may follow. */
+#define SIZE             "(^|\n)[0-9a-f]+"
+#define TOKEN            "[!#$%&'*+.^_`|~0-9a-z-]+"
+#define QUOTED           "\"([]\t !#-[^-~\x80-\xff]|\\\\[\t -~\x80-\xff])*"
+#define BWS              "[ \t]*"
+#define EXTENSIONS       "(" BWS ";" BWS TOKEN "(" BWS "=" BWS "(" TOKEN "|" QUOTED "\"))?)*"
+#define VALUE_BEGIN      "(" TOKEN "|" QUOTED "\\\\?)?"
+#define INCOMPLETE       BWS "(;" BWS "(" TOKEN "(" BWS "(=" BWS VALUE_BEGIN ")?)?)?)?"
+/* The begin of an element of a list, and all of one. */
+#define ELEMENTS         "([^\n]*,)?" BWS
+#define ELEMENT(a)       ELEMENTS a BWS "[,\r]"
+#define CLOSE_OR_KEEP    "(close|keep-alive)"
+/* Elements `a` and `b` of Connection, in this order. */
+#define CONNECTION(a, b) "connection:" ELEMENTS a BWS "(,|[,\r].*\nconnection:)" ELEMENT(b)
+
 /* The bytes end behind the data of a chunk, with an octet that is not of CRLF. */
 static bool ends_behind_chunk(const char *p, size_t n);
+/* A line of Expect has an element that is not 100-continue. */
+static bool expects_other(const char *p, size_t n);
+/* They end with octet 1,025 of extensions. */
+static bool ends_extensions(const char *p, size_t n);
 
 /* clang-format off */
 static const struct row rows[] = {
@@ -65,14 +86,15 @@ static const struct row rows[] = {
     {"ICE", "RFC 9112 2.3", "the version begins with HTTP, also behind SOURCE",
      WE_REFUSE_HEAD, NJ_C_h1_request_line, "^[\r\n]*SOURCE +[^ ]* +ICE/", NULL, 0, NULL},
     {"name of the protocol", "RFC 9112 2.3", "the version begins with HTTP and a slash",
-     WE_REFUSE_HEAD, NJ_C_h1_request_line, " H[^\r\n]{4}[0-9]\\.[0-9]\r\n$", " HTTP/", 0, NULL},
+     WE_REFUSE_HEAD, NJ_C_h1_request_line, " H([^\r\n]{4}[0-9]\\.[0-9]|[^\r\n]{0,3})\r\n$",
+     " HTTP/", 0, NULL},
     {"version", "RFC 9110 6.2", "another major version gets 505",
      WE_REFUSE_HEAD, NJ_C_h1_version, " HTTP/[02-9]\\.[0-9]\r\n$", NULL, 0, NULL},
 
     /* methods and targets */
     {"methods", "RFC 9110 16.1.1", "any token is a method; http_parser knows a list",
-     THEY_REFUSE_HEAD, ANY, "^[\r\n]*[!#$%&'*+.^_`|~0-9A-Za-z-]+ ", "^[\r\n]*" METHODS " ", 0,
-     NULL},
+     THEY_REFUSE_HEAD, HPE_INVALID_METHOD, "^[\r\n]*[!#$%&'*+.^_`|~0-9A-Za-z-]+ ",
+     "^[\r\n]*" METHODS " ", 0, NULL},
     {"fragment", "RFC 9110 7.1", "a target with '#' is refused",
      WE_REFUSE_HEAD, NJ_C_h1_target, BEFORE_TARGET "[^ ]*#", NULL, 0, NULL},
     {"control in a target", "RFC 9112 3.2", "a target has no HTAB and no FF",
@@ -99,11 +121,11 @@ static const struct row rows[] = {
     {"control at the begin of a value", "RFC 9110 5.5", "no octet of a value is a control but HTAB",
      WE_REFUSE_HEAD, NJ_C_h1_field_value, ":[ \t]*" CONTROL "[^\n]*\n$", NULL, 0, NULL},
     {"HTAB behind a length", "RFC 9112 5", "white space around a value is no part of it",
-     THEY_REFUSE_HEAD, HPE_INVALID_CONTENT_LENGTH, "\ncontent-length:[ \t]*[0-9]+[ \t]*\t", NULL,
-     REG_ICASE, NULL},
+     THEY_REFUSE_HEAD, HPE_INVALID_CONTENT_LENGTH,
+     "\ncontent-length:[ \t]*[0-9]+[ \t]*\t[ \t]*\r\n", NULL, REG_ICASE, NULL},
     {"HTAB behind a coding", "RFC 9112 5", "the same",
      THEY_REFUSE_HEAD, HPE_INVALID_TRANSFER_ENCODING,
-     "\ntransfer-encoding:[ \t]*chunked[ \t]*\t", NULL, REG_ICASE, NULL},
+     "\ntransfer-encoding:[ \t]*chunked[ \t]*\t[ \t]*\r\n", NULL, REG_ICASE, NULL},
     {"no Host", "RFC 9112 3.2", "a request of HTTP/1.1 has Host",
      WE_REFUSE_HEAD, NJ_C_h1_host, "", "(\nhost:|" VERSION_1_0 ")", REG_ICASE, NULL},
     {"two Hosts", "RFC 9112 3.2", "Host is there once",
@@ -112,7 +134,7 @@ static const struct row rows[] = {
      "absolute-form", WE_REFUSE_HEAD, NJ_C_h1_host, "\nhost:",
      "\nhost:[ \t]*" AUTHORITY "(:[0-9]*)?[ \t]*\r\n", REG_ICASE, NULL},
     {"Expect", "RFC 9110 10.1.1", "an expectation other than 100-continue gets 417",
-     WE_REFUSE_HEAD, NJ_C_request_expectation, "\nexpect:[ \t,]*[^ \t,\r]", NULL, REG_ICASE, NULL},
+     WE_REFUSE_HEAD, NJ_C_request_expectation, "", NULL, 0, expects_other},
 
     /* the framing of the body */
     {"no length", "RFC 9110 8.6", "Content-Length has a digit",
@@ -136,14 +158,17 @@ static const struct row rows[] = {
     {"bare LF in chunks", "RFC 9112 7.1", "lines of chunks end with CRLF",
      WE_REFUSE_BODY, NJ_C_h1_line_end, "(^|[^\r])\n$", NULL, 0, NULL},
     {"bare CR in chunks", "RFC 9112 7.1", "the same",
-     WE_REFUSE_BODY, NJ_C_h1_line_end, "\r([^\n]?|[^\n]+\n)$", NULL, 0, NULL},
+     WE_REFUSE_BODY, NJ_C_h1_line_end, "\r([^\n]|[^\n]+\n)$", NULL, 0, NULL},
     {"no CRLF behind data", "RFC 9112 7.1", "the data of a chunk is as long as its size says",
      WE_REFUSE_BODY, NJ_C_h1_line_end, "", NULL, 0, ends_behind_chunk},
     {"extension", "RFC 9112 7.1.1", "extensions of chunks are tokens and quoted strings",
-     WE_REFUSE_BODY, NJ_C_h1_chunk, "(^|\n)[0-9a-f]+[ ;][^\n]*$", NULL, REG_ICASE, NULL},
-    {"end of an extension", "RFC 9112 7.1.1", "no white space and nothing incomplete before CRLF",
-     WE_REFUSE_BODY, NJ_C_h1_line_end, "(^|\n)[0-9a-f]+[ ;][^\n]*[\r\n]$", NULL, REG_ICASE,
+     WE_REFUSE_BODY, NJ_C_h1_chunk, SIZE "[ ;][^\n]*$", SIZE EXTENSIONS INCOMPLETE "$", REG_ICASE,
      NULL},
+    {"end of an extension", "RFC 9112 7.1.1", "no white space and nothing incomplete before CRLF",
+     WE_REFUSE_BODY, NJ_C_h1_line_end, SIZE "[ ;][^\n]*\r$", SIZE EXTENSIONS "\r$", REG_ICASE,
+     NULL},
+    {"long extensions", "RFC 9112 7.1.1", "those of a body have at most 1,024 bytes",
+     WE_REFUSE_BODY, NJ_C_h1_chunk, "", NULL, 0, ends_extensions},
     {"long size", "RFC 9112 7.1", "a size has at most 16 digits and is below 2^63",
      WE_REFUSE_BODY, NJ_C_h1_chunk, "(^|\n)([0-9a-f]{17}|[89a-f][0-9a-f]{15})$", NULL, REG_ICASE,
      NULL},
@@ -153,7 +178,10 @@ static const struct row rows[] = {
     {"HTAB before an extension", "RFC 9112 7.1.1", "BWS has HTAB, too",
      THEY_REFUSE_BODY, HPE_INVALID_CHUNK_SIZE, "(^|\n)[0-9a-f]+\t", NULL, REG_ICASE, NULL},
     {"trailers", "RFC 9110 6.5.1", "trailers do not frame a body",
-     THEY_REFUSE_BODY, ANY, "\n(content-length|transfer-encoding):", NULL, REG_ICASE, NULL},
+     THEY_REFUSE_BODY, HPE_INVALID_CONTENT_LENGTH, "\ncontent-length:", NULL, REG_ICASE, NULL},
+    {"lengths in trailers", "RFC 9110 6.5.1", "the same",
+     THEY_REFUSE_BODY, HPE_UNEXPECTED_CONTENT_LENGTH, "\ncontent-length:.*\ncontent-length:", NULL,
+     REG_ICASE, NULL},
     {"names of trailers", "RFC 9112 7.1.2", "as names of the head",
      WE_REFUSE_BODY, NJ_C_h1_field_name, "\n[^:\n]* [^:\n]*:[^\n]*\n$", NULL, 0, NULL},
     {"control in a trailer", "RFC 9110 5.5", "as in lines of the head",
@@ -163,10 +191,21 @@ static const struct row rows[] = {
 
     /* the connection */
     {"close and keep-alive", "RFC 9112 9.3", "close takes precedence, in HTTP/1.0 too",
-     PERSISTS, ANY, VERSION_1_0 "(.*\n)?connection:[^\n]*close", NULL, REG_ICASE, NULL},
+     PERSISTS, ANY,
+     VERSION_1_0 "(.*\n)?(" CONNECTION("close", "keep-alive") "|"
+     CONNECTION("keep-alive", "close") ")", NULL, REG_ICASE, NULL},
     {"HTAB in Connection", "RFC 9110 5.6.1", "HTAB stands around elements of a list, too",
-     PERSISTS, ANY, "\nconnection:[^\n]*\t", NULL, REG_ICASE, NULL},
+     PERSISTS, ANY, "\nconnection:" ELEMENTS "(\t" BWS CLOSE_OR_KEEP "|" CLOSE_OR_KEEP BWS "\t)" BWS
+     "[,\r]", NULL, REG_ICASE, NULL},
+    {"empty elements of Connection", "RFC 9110 5.6.1.2", "they are ignored",
+     PERSISTS, ANY, "\nconnection:" ELEMENTS "," ELEMENT(CLOSE_OR_KEEP), NULL, REG_ICASE, NULL},
     {"Proxy-Connection", "RFC 9112 C.2.2", "it means nothing",
-     PERSISTS, ANY, "\nproxy-connection:", NULL, REG_ICASE, NULL},
+     PERSISTS, ANY, "\nproxy-connection:" ELEMENT("close"),
+     "(" VERSION_1_0 "|\nconnection:" ELEMENT("close") ")", REG_ICASE, NULL},
+    {"Proxy-Connection in HTTP/1.0", "RFC 9112 C.2.2", "the same",
+     PERSISTS, ANY, VERSION_1_0 "(.*\n)?proxy-connection:" ELEMENT("keep-alive"),
+     "\nconnection:" ELEMENT("keep-alive"), REG_ICASE, NULL},
+    {"Connection in trailers", "RFC 9110 6.5.1", "trailers do not end a connection, or keep it",
+     PERSISTS_BY_TRAILERS, ANY, "\n(proxy-)?connection:", NULL, REG_ICASE, NULL},
 };
 /* clang-format on */

@@ -35,6 +35,7 @@ struct text {
 struct message {
     uint32_t head_end, end;
     bool has_head, is_complete, persists;
+    bool persists_by_head; /* of http_parser: what it said before the body */
     bool is_1_0;
     struct text method, target, fields, content;
 };
@@ -291,6 +292,7 @@ static int on_head(http_parser *p)
     m->has_head = true;
     m->head_end = theirs.at + 1;
     m->is_1_0 = p->http_major == 1 && p->http_minor == 0;
+    m->persists_by_head = http_should_keep_alive(p) && p->method != HTTP_CONNECT;
     p->upgrade = p->method == HTTP_CONNECT; /* Upgrade is ignored (RFC 9110 7.8) */
     return 0;
 }
@@ -363,6 +365,45 @@ static bool ends_behind_chunk(const char *p, size_t n)
         if (n - at <= 2)
             return memcmp(p + at, "\r\n", n - at) != 0;
         at += 2;
+    }
+}
+
+static bool expects_other(const char *p, size_t n)
+{
+    static const char name[] = "\nexpect:";
+    const char *end = p + n;
+
+    for (; (p = memchr(p, '\n', (size_t)(end - p))); p++) {
+        if ((size_t)(end - p) < sizeof name || strncasecmp(p, name, sizeof name - 1) != 0)
+            continue;
+        for (const char *at = p + sizeof name - 1; at < end && *at != '\r'; at++) {
+            struct nj_str element = {at, (uint32_t)strcspn(at, ",\r")};
+            at += element.n_bytes;
+            element = nj_str_trim(element);
+            if (element.n_bytes > 0 && !nj_str_eq_nocase_cstr(element, "100-continue"))
+                return true;
+            if (*at == '\r')
+                break;
+        }
+    }
+    return false;
+}
+
+static bool ends_extensions(const char *p, size_t n)
+{
+    size_t n_ext = 0;
+
+    for (size_t at = 0;;) {
+        char *ext;
+        const char *lf = memchr(p + at, '\n', n - at);
+        unsigned long long size = strtoull(p + at, &ext, 16);
+        n_ext += (size_t)((lf ? lf - 1 : p + n) - ext);
+        if (!lf)
+            return n_ext == 1025;
+        at = (size_t)(lf - p) + 1;
+        if (size == 0 || size + 2 > n - at)
+            return false;
+        at += size + 2;
     }
 }
 
@@ -449,6 +490,8 @@ static void compare(const uint8_t *data)
         if (a->is_complete && b->is_complete) {
             if (a->end != b->end || a->content.n != b->content.n)
                 return check(data, i, END, 0, begin, a->head_end);
+            if (a->persists != b->persists && a->persists == b->persists_by_head)
+                return check(data, i, PERSISTS_BY_TRAILERS, 0, a->head_end, a->end);
             if (a->persists != b->persists)
                 return check(data, i, PERSISTS, 0, begin, a->head_end);
             if (!a->persists)
