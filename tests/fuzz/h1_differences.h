@@ -199,6 +199,8 @@ static const struct row rows[] = {
      "[,\r]", NULL, REG_ICASE, NULL},
     {"empty elements of Connection", "RFC 9110 5.6.1.2", "they are ignored",
      PERSISTS, ANY, "\nconnection:" ELEMENTS "," ELEMENT(CLOSE_OR_KEEP), NULL, REG_ICASE, NULL},
+    {"quotes in Connection", "RFC 9110 5.6.4", "a comma in quotes separates nothing, if open too",
+     PERSISTS, ANY, "\nconnection:[^\n]*\"[^\n]*,[ \t]*" CLOSE_OR_KEEP, NULL, REG_ICASE, NULL},
     {"Proxy-Connection", "RFC 9112 C.2.2", "it means nothing",
      PERSISTS, ANY, "\nproxy-connection:" ELEMENT("close"),
      "(" VERSION_1_0 "|\nconnection:" ELEMENT("close") ")", REG_ICASE, NULL},

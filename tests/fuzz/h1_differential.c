@@ -514,7 +514,7 @@ static void compare(const uint8_t *data)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 {
     static const char last[] = "\r\n\r\n"; /* so that the last line and head are complete */
-    static uint8_t input[INPUT_MAX];
+    static uint8_t input[INPUT_MAX + 1]; /* ends with 0: a sanitizer looks for that in regexec() */
     static bool began;
 
     if (!began)
