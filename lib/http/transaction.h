@@ -103,6 +103,7 @@ struct nj_txn {
     /* Those of its site and path, until the response has begun; NULL: none
      * (http/site/site_fields.h) */
     const struct nj_site_rules *rules;
+    bool is_https; /* with rules: over TLS, or as a trusted proxy says that ends TLS */
     nj_ns arrived_at,
         head_sent_at;    /* when the request arrived; when the response head was sent, 0: not yet */
     uint16_t status;     /* of the response; 0: none yet */
@@ -128,13 +129,6 @@ struct nj_txn {
     struct nj_text_body text; /* body of an error response; not zeroed by nj_txn_begin() */
     struct nj_paced paced;    /* valid while `admitted` */
 };
-
-/* Did the client send the request over TLS? A trusted proxy that ends TLS says so. */
-static inline bool nj_txn_is_https(const struct nj_txn *t)
-{
-    return t->named_scheme != NJ_SCHEME_NONE ? t->named_scheme == NJ_SCHEME_HTTPS
-                                             : t->framing->tls_suite != NULL;
-}
 
 /* Callbacks from transactions to the owner of their set. */
 struct nj_txn_events {

@@ -50,7 +50,7 @@ void nj_site_change_fields(const struct nj_txn *t, struct nj_resp_head *r)
 
     if (rules->cors_origin.n_bytes > 0)
         set_field(r, NJ_STR("access-control-allow-origin"), rules->cors_origin);
-    if (rules->hsts.n_bytes > 0 && nj_txn_is_https(t))
+    if (rules->hsts.n_bytes > 0 && t->is_https)
         set_field(r, NJ_STR("strict-transport-security"), rules->hsts);
     for (uint32_t i = 0; i < rules->n_fields; i++) {
         const struct nj_site_field *f = &rules->fields[i];

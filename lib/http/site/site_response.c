@@ -92,7 +92,7 @@ __attribute__((noinline)) static bool answer(struct nj_txn *t, const struct nj_s
     } else if (rules->cors_origin.n_bytes > 0 && is_preflight(t, head)) {
         answer_preflight(t, rules, head);
     } else if (rules->redirect_status != 0 && is_path &&
-               !(rules->redirect_cleartext_only && nj_txn_is_https(t))) {
+               !(rules->redirect_cleartext_only && t->is_https)) {
         redirect(t, rules, head, target);
     } else if (rules->methods.n_bytes > 0 && !has_method(rules->methods, head->method)) {
         nj_respond_error_text(t, 405, (struct nj_field){NJ_STR("allow"), rules->methods});
@@ -111,6 +111,8 @@ bool nj__site_answer(struct nj_txn *t, const struct nj_request_head *head,
     if (!rules || !rules->sites) /* no key is set */
         return false;
     t->rules = rules;
+    t->is_https = t->named_scheme != NJ_SCHEME_NONE ? t->named_scheme == NJ_SCHEME_HTTPS
+                                                    : t->framing->tls_suite != NULL;
     nj_sites_hold(rules->sites, t->set->shard_number);
     return answer(t, rules, head, target);
 }
