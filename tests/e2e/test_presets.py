@@ -90,11 +90,12 @@ class Asks(unittest.TestCase):
                          (done.returncode, done.stdout, done.stderr))
 
     def test_wrong(self):
+        complete = ("--addr", "198.18.0.2/24", "--root", "/")
         for args, told in (
                 (["--print-preset", "ixbge"], "did you mean ixgbe?"),
                 (["--print-preset"], "expected a name"),
-                (["--preset", "tap,ifcae=x", "--"], "did you mean iface?"),
-                (["--preset", "ixgbe", "--"], "pci= is missing"),
+                (["--preset", "tap,ifcae=x", "--", *complete], "did you mean iface?"),
+                (["--preset", "ixgbe", "--", *complete], "pci= is missing"),
                 (["--", "--preset", "tap"], "must come before the --")):
             with self.subTest(args=args):
                 done = self.run_it(*args)
