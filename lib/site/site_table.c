@@ -311,8 +311,6 @@ static bool append_rules(struct builder *b, const struct nj_site_rules *outer,
     }
     struct nj_site_rules *to = &s->rules[s->n_rules++];
     *to = outer ? *outer : none;
-    if (!inner)
-        return true;
     to->keys |= inner->keys;
     if (inner->keys & NJ_SITE_REDIRECT) {
         to->redirect_status = inner->redirect_status;
@@ -419,7 +417,7 @@ static bool combine_paths(struct builder *b, const struct site *site,
     return true;
 }
 
-static bool enter_hosts(struct builder *b, uint32_t i)
+static void enter_hosts(struct builder *b, uint32_t i)
 {
     struct nj_sites *s = b->s;
     const struct nj_site_def *d = &b->site_defs[i];
@@ -437,7 +435,6 @@ static bool enter_hosts(struct builder *b, uint32_t i)
             s->wildcard_bytes_max = name.n_bytes;
         *find_slot(s, name, is_wildcard) = (struct host_slot){name, is_wildcard, i};
     }
-    return true;
 }
 
 static bool build(struct builder *b, uint32_t n_defs)
@@ -461,8 +458,8 @@ static bool build(struct builder *b, uint32_t n_defs)
         site->n_suffixes = n_suffixes - site->first_suffix;
         site->rules = s->n_rules;
         enter_paths(b, site, b->sorted + first, n);
-        if (!enter_hosts(b, i) ||
-            !append_rules_with_suffixes(b, site, suffixes, &b->site_defs[i].rules, NJ_STR("/"),
+        enter_hosts(b, i);
+        if (!append_rules_with_suffixes(b, site, suffixes, &b->site_defs[i].rules, NJ_STR("/"),
                                         UINT32_MAX) ||
             !combine_paths(b, site, b->sorted + first, suffixes))
             return false;
