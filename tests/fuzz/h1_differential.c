@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Fuzz target: the same bytes for lib/h1 and for http_parser. Both must see the same requests, with
- * the same methods, targets, fields, bodies and ends, or refuse at the same place; each difference
- * that is not a fault of ours has a row in h1_differences.h. Both read a byte at a time, so that
- * each event has its place. (That the division into inputs makes no difference is for h1.c.) Needs
- * libhttp-parser-dev, so it is built only with -Dfuzz=true.
+ * the same methods, targets, fields, bodies and ends, or refuse at the same place. h1_differences.h
+ * has a row for each difference in which lib/h1 follows the RFC. Both parsers read a byte at a
+ * time, so that each event has its place. (That the division into inputs makes no difference is for
+ * h1.c.) Needs libhttp-parser-dev, so it is built only with -Dfuzz=true.
  */
 #include <ctype.h>
 #include <http_parser.h>

@@ -9,6 +9,9 @@
 #include "config/config_by_name.h"
 #include "config/policy_file.h"
 #include "config/settings_validate.h"
+#include "support/scratch.h"
+
+TestSuite(config_key_mistakes, .fini = scratch_remove);
 
 static struct nj_diags faults;
 
@@ -297,11 +300,10 @@ Test(config_key_mistakes, values_that_do_not_go_together)
         {"[files]\nroot = /nowhere\n", ":2: root /nowhere: No such file"},
         {"[files]\nerror_page = 404=/no\nroot = /etc\n", ":2: error_page 404=/no: "},
     };
-    char path[] = "/tmp/nj-unit-XXXXXX", why[512];
-    int fd = mkstemp(path);
+    char path[64], why[512];
 
-    cr_assert_geq(fd, 0);
-    close(fd);
+    scratch_make();
+    snprintf(path, sizeof path, "%s/nightjar.conf", scratch);
     for (size_t i = 0; i < NJ_ARRAY_LEN(cases); i++) {
         struct nj_server_config c;
         struct nj_settings s;
@@ -314,21 +316,21 @@ Test(config_key_mistakes, values_that_do_not_go_together)
         cr_expect(strncmp(why, path, strlen(path)) == 0 && strstr(why, cases[i].told), "%s: %s",
                   cases[i].text, why);
     }
-    unlink(path);
 }
 
 /* The command line has the value: the file is not to blame. A default on it wins, too. */
 Test(config_key_mistakes, the_command_line_is_named_by_its_option)
 {
-    char path[] = "/tmp/nj-unit-XXXXXX", why[512];
+    char path[64], why[512];
     static const char text[] = "[network]\nvlan = 5\nlisten = 8080\n[files]\nlisting = no\n"
                                "[storage]\ncache = 0\n";
     struct nj_server_config c;
     struct nj_settings s;
-    int fd = mkstemp(path);
 
-    cr_assert(fd >= 0 && write(fd, text, sizeof text - 1) == (ssize_t)sizeof text - 1);
-    close(fd);
+    scratch_make();
+    snprintf(path, sizeof path, "%s/nightjar.conf", scratch);
+    FILE *f = fopen(path, "w");
+    cr_assert(f && fputs(text, f) > 0 && fclose(f) == 0);
     nj_server_config_init(&c);
     c.policy_file = path;
     c.vlan[0] = "9999";
@@ -344,5 +346,4 @@ Test(config_key_mistakes, the_command_line_is_named_by_its_option)
     cr_assert_eq(nj_settings_from_partial_config(&s, &c, why, sizeof why), 0, "%s", why);
     cr_expect(s.config->listen_port == 80 && s.config->cache_bytes == 1u << 30);
     nj_settings_free(&s);
-    unlink(path);
 }

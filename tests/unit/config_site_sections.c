@@ -93,7 +93,7 @@ Test(config_site_sections, values)
     expect_str(rules_of("other.example", "/")->redirect_to, "https://$host:8443$path");
 }
 
-/* What stands first in the file: lines of the table have line 2 or more. */
+/* Line 1 of a file. The lines after it have the faults. */
 #define HEAD "[site a]\n"
 
 /* `told` without "p:". */

@@ -109,7 +109,8 @@ static nj_ns until_all_ended(struct scene *s, nj_counter counter, nj_ns most)
     return s->r->now - begun;
 }
 
-/* Each attacker got `status`, or no response if it is 0, and FIN. Nothing of it remains. */
+/* Expects that each attacker got `status` (0: no response) and FIN, and that the server holds no
+ * object of it. */
 static void end(struct scene *s, int status, uint32_t n_before)
 {
     uint32_t n_right = 0, n_closed = 0;

@@ -191,7 +191,7 @@ Test(conn_http1_linger, drain)
     rig_free(r);
 }
 
-/* Who does not acknowledge our FIN gains nothing by sending. */
+/* A client that does not acknowledge the FIN is reset after --send-timeout, also while it sends. */
 Test(conn_http1_linger, without_an_acknowledgement)
 {
     struct rig *r = rig_new();
