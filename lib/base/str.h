@@ -95,6 +95,17 @@ static inline void nj_str_skip(struct nj_str *s, uint32_t n)
     s->n_bytes -= n;
 }
 
+/* Remove what stands before the first `mark` from `rest`, and the mark. Without a mark that is all
+ * of `rest`; then false. */
+static inline bool nj_str_cut(struct nj_str *rest, char mark, struct nj_str *part)
+{
+    const char *at = memchr(rest->p, mark, rest->n_bytes);
+
+    *part = (struct nj_str){rest->p, at ? (uint32_t)(at - rest->p) : rest->n_bytes};
+    nj_str_skip(rest, part->n_bytes + (at != NULL));
+    return at != NULL;
+}
+
 /* Write the string. Returns where it ends. */
 static inline uint8_t *nj_str_put(uint8_t *to, struct nj_str s)
 {

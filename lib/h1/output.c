@@ -46,22 +46,16 @@ static void end_body(struct nj_h1 *h, bool has_more)
              nj__h1_out_append(h, h->trailers.p, h->trailers.n) && nj__h1_out_append(h, "\r\n", 2));
 }
 
-/* The line before the data of a chunk, which is not empty (RFC 9112 7.1). */
-static bool put_chunk_size(struct nj_h1 *h, uint32_t n_bytes)
-{
-    char line[NJ__H1_CHUNK_BYTES];
-    int n = snprintf(line, sizeof line, "%x\r\n", n_bytes);
-
-    return nj__h1_out_append(h, line, (uint32_t)n);
-}
-
-/* Write a piece of a body: small ones to the outbox, large ones to the sink. */
+/* Write a piece of a body: small ones to the outbox, large ones to the sink. A chunk is not empty
+ * (RFC 9112 7.1). */
 static bool put_piece(struct nj_h1 *h, const struct nj_slice *slice)
 {
     bool is_chunk = h->framing == NJ__H1_CHUNKED,
          is_small = slice->n_bytes < NJ__H1_COPY_BELOW_BYTES;
+    char size[NJ__H1_CHUNK_BYTES];
+    int n_size = is_chunk ? snprintf(size, sizeof size, "%x\r\n", slice->n_bytes) : 0;
 
-    if (is_chunk && !put_chunk_size(h, slice->n_bytes))
+    if (is_chunk && !nj__h1_out_append(h, size, (uint32_t)n_size))
         return false;
     bool ok = is_small ? nj__h1_out_append(h, slice->data, slice->n_bytes)
                        : flush(h, UINT32_MAX) &&

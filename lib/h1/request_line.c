@@ -53,25 +53,14 @@ static bool take_version(struct nj__h1_head *head, struct nj_str v)
     return v.p[5] == '1' || nj__h1_refuse_head(head, 505, NJ_C_h1_version);
 }
 
-/* The part of the line before the next SP. False: there is none, or it is empty. */
-static bool next_part(struct nj_str *line, struct nj_str *part)
-{
-    const char *space = memchr(line->p, ' ', line->n_bytes);
-
-    if (!space || space == line->p)
-        return false;
-    *part = (struct nj_str){line->p, (uint32_t)(space - line->p)};
-    nj_str_skip(line, part->n_bytes + 1);
-    return true;
-}
-
 /* The case of a method matters (RFC 9112 3.1, RFC 9110 9.1). */
 bool nj__h1_parse_request_line(struct nj__h1_head *head, char *scratch, struct nj_str line)
 {
     struct nj_str method, target;
 
-    if (!next_part(&line, &method) || !nj_syntax_allows(method, NJ_IN_METHOD) ||
-        !next_part(&line, &target)) /* as in HTTP/0.9 */
+    if (!nj_str_cut(&line, ' ', &method) || method.n_bytes == 0 ||
+        !nj_syntax_allows(method, NJ_IN_METHOD) || !nj_str_cut(&line, ' ', &target) ||
+        target.n_bytes == 0) /* as in HTTP/0.9 */
         return nj__h1_refuse_head(head, 400, NJ_C_h1_request_line);
     head->req.method = method;
     head->is_connect = nj_str_eq(method, NJ_STR("CONNECT"));
