@@ -270,6 +270,10 @@ int nj_app_run(int argc, char **argv, const struct nj_app *me, struct nj_server_
     config->drop_privileges = true;
     if (n_eal < argc && nj_app_parse_options(argc - n_eal, argv + n_eal, config, NULL) != 0)
         return 2;
+    if (!check && (config->explain || config->explain_from || config->check_json)) {
+        fputs("nightjar: --explain, --explain-from and --json need --check\n", stderr);
+        return 2;
+    }
     if (check || print_placement)
         nj_app_unblock_signals();
     if (check)

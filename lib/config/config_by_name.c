@@ -210,6 +210,16 @@ const char *nj_server_config_near(const char *name, const char *const *more)
     return nj__policy_closest_name(name, name_at, &(struct names){more});
 }
 
+/* Of set_by_name: options alone have one. */
+static uint32_t bit_of(const struct nj_option *option)
+{
+    uint32_t n = 0;
+
+    for (const struct nj_option *o = nj_options; o < option; o++)
+        n += nj_option_has_field(o);
+    return n;
+}
+
 int nj_server_config_set(struct nj_server_config *c, const char *name, const char *value, char *why,
                          size_t n)
 {
@@ -221,7 +231,7 @@ int nj_server_config_set(struct nj_server_config *c, const char *name, const cha
     if (!value && o->kind != NJ_OPTION_SWITCH)
         return nj_set_error(why, n, "--%s: expected a value", name);
     if (put_value(o, c, value)) {
-        uint32_t i = (uint32_t)(o - nj_options);
+        uint32_t i = bit_of(o);
         if (c->size_bytes >= sizeof *c) /* an older program's struct lacks the field */
             c->set_by_name[i / 64] |= 1ull << i % 64;
         return 0;
@@ -253,7 +263,7 @@ bool nj_config_differs(const struct nj_server_config *c, const struct nj_option 
 
 static bool is_set(const struct nj_server_config *c, const struct nj_option *o)
 {
-    uint32_t i = (uint32_t)(o - nj_options);
+    uint32_t i = bit_of(o);
 
     return c->set_by_name[i / 64] >> i % 64 & 1 || nj_config_differs(c, o);
 }

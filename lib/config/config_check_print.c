@@ -4,129 +4,120 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <grp.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "config/config_abi_copy.h"
 #include "config/config_by_name.h"
+#include "config/config_explain.h"
 #include "config/eal_args.h"
 #include "config/policy_warn.h"
-#include "config/settings_validate.h"
+#include "config/site_sections.h"
 #include "config/time_zone.h"
 #include "log/access_file.h"
 #include "log/address_text.h"
 #include "log/log.h"
 #include "privilege/run_user.h"
+#include "tls/cert_dates.h"
 
 #define NETWORKS_SHOWN 8u /* of a list */
 
-static void show_limits(const struct nj_class *c, uint32_t keys)
+static void add_limits(struct nj__report *r, const struct nj_class *c, uint32_t keys)
 {
     char text[64];
-    bool any = false;
+    uint32_t n = r->n_keys;
 
     for (uint32_t i = 0; i < nj_class_keys_count(); i++) {
         const char *value = nj_class_key_format(c, i, text, sizeof text);
-        if (!(keys >> i & 1) && !value)
-            continue;
-        printf("%s %s = %s", any ? "," : ":", nj_class_key_name(i), value ? value : "none");
-        any = true;
+        if (keys >> i & 1 || value)
+            nj__report_value(r, nj_class_key_name(i), "%s", value ? value : "none");
     }
-    printf(any ? "\n" : ": no limits\n");
+    if (r->n_keys == n)
+        nj__report_value(r, "limits", "none");
 }
 
-static void show_hours(struct nj_hours h)
+static void add_strings(struct nj__report *r, const char *key, const struct nj_str *str, uint32_t n)
 {
-    if (h.from != h.to)
-        printf(" %02u:%02u-%02u:%02u", h.from / 60, h.from % 60, h.to / 60, h.to % 60);
+    for (uint32_t i = 0; i < n; i++) {
+        if (i == 0)
+            nj__report_key(r, key, NULL, 0);
+        nj__report_add(r, "%s%.*s", i ? ", " : "", (int)str[i].n_bytes, str[i].p);
+    }
 }
 
-static void print_strings(const char *key, const struct nj_str *str, uint32_t n, bool *any)
+static void add_lists(struct nj__report *r, const struct nj_policy_file *f, const char *key,
+                      uint32_t lists)
 {
-    if (n > 0)
-        printf("%s%s = ", *any ? "; " : "", key);
-    for (uint32_t i = 0; i < n; i++)
-        printf("%s%.*s", i ? ", " : "", (int)str[i].n_bytes, str[i].p);
-    *any |= n > 0;
-}
-
-static void show_lists(const struct nj_policy_file *f, const char *key, uint32_t lists, bool *any)
-{
-    const char *between = *any ? "; " : "";
-
-    if (lists == 0)
-        return;
-    printf("%s%s = ", between, key);
-    for (uint32_t i = 0, n = 0; i < f->n_lists; i++)
-        if (lists >> i & 1)
-            printf("%s%s", n++ ? ", " : "", f->list[i]);
-    *any = true;
+    for (uint32_t i = 0, n = 0; i < f->n_lists; i++) {
+        if (!(lists >> i & 1))
+            continue;
+        if (n == 0)
+            nj__report_key(r, key, NULL, 0);
+        nj__report_add(r, "%s%s", n++ ? ", " : "", f->list[i]);
+    }
 }
 
 /* The conditions that a request of the class meets, all of them. */
-static void show_match(const struct nj_policy_file *f, const struct nj_class_def *c)
+static void add_match(struct nj__report *r, const struct nj_policy_file *f,
+                      const struct nj_class_def *c)
 {
-    bool any = false;
-
-    printf("    matches: ");
-    print_strings("path", c->path, c->n_paths, &any);
-    print_strings("host", c->host, c->n_hosts, &any);
-    show_lists(f, "list", c->lists, &any);
-    if (c->subject.n_bytes > 0) {
-        printf("%stls_subject = %.*s", any ? "; " : "", (int)c->subject.n_bytes, c->subject.p);
-        any = true;
-    }
+    if (!c->has_match)
+        nj__report_value(r, "matches",
+                         c == &f->class_at[0] ? "everything else"
+                                              : "responses that handlers assign to it");
+    add_strings(r, "path", c->path, c->n_paths);
+    add_strings(r, "host", c->host, c->n_hosts);
+    add_lists(r, f, "list", c->lists);
+    add_strings(r, "tls_subject", &c->subject, c->subject.n_bytes > 0);
     if (c->header.n_bytes > 0)
-        printf("%sheader = %.*s%s%.*s", any ? "; " : "", (int)c->header.n_bytes, c->header.p,
-               c->value.n_bytes ? ": " : "", (int)c->value.n_bytes, c->value.p);
-    if (c->has_match)
-        puts("");
-    else
-        puts(c == &f->class_at[0] ? "everything else" : "responses that handlers assign to it");
+        nj__report_value(r, "header", "%.*s%s%.*s", (int)c->header.n_bytes, c->header.p,
+                         c->value.n_bytes ? ": " : "", (int)c->value.n_bytes, c->value.p);
 }
 
-static void show_client(const struct nj_policy_file *f)
+static void report_client(struct nj__report *r, const struct nj_policy_file *f)
 {
+    char text[NJ_NETWORK_TEXT_BYTES];
+
+    nj__report_item(r, "client", NULL, NULL, 0);
     if (f->client_by == NJ_CLIENT_BY_ADDRESS)
-        printf("client: by address");
+        nj__report_value(r, "by", "address");
     else
-        printf("client: by %s %.*s, else by address",
-               f->client_by == NJ_CLIENT_BY_HEADER ? "header" : "cookie",
-               (int)f->client_field.n_bytes, f->client_field.p);
-    printf(": /%u of IPv4, /%u of IPv6\n", f->client_bits4, f->client_bits6);
+        nj__report_value(r, "by", "%s %.*s, else address",
+                         f->client_by == NJ_CLIENT_BY_HEADER ? "header" : "cookie",
+                         (int)f->client_field.n_bytes, f->client_field.p);
+    nj__report_value(r, "prefix4", "%u", f->client_bits4);
+    nj__report_value(r, "prefix6", "%u", f->client_bits6);
+    for (uint32_t i = 0; i < f->n_networks; i++)
+        if (f->network[i].lists & f->trusted)
+            nj__report_value(r, "trusted_proxy", "%s",
+                             nj_network_text(&f->network[i].addr, f->network[i].bits, text));
 }
 
-static void print_allow_deny(const struct nj_policy_file *f)
-{
-    static const char *const actions[] = {
-        [NJ_ACTION_DROP] = "drop", [NJ_ACTION_RESET] = "reset", [NJ_ACTION_FORBID] = "forbid"};
-    bool any = false;
-
-    if (f->allow == 0 && f->deny == 0)
-        return;
-    printf("    ");
-    show_lists(f, "allow", f->allow, &any);
-    show_lists(f, "deny", f->deny, &any);
-    printf("; deny_action = %s\n", actions[f->deny_action]);
-}
-
-static void show_networks(const struct nj_policy_file *f, uint32_t list)
+static void report_list(struct nj__report *r, const struct nj_policy_file *f, uint32_t list)
 {
     char text[NJ_NETWORK_TEXT_BYTES];
     uint32_t n = 0;
 
+    nj__report_item(r, "list", f->list[list], NULL, 0);
+    nj__report_key(r, "networks", NULL, 0);
     for (uint32_t k = 0; k < f->n_networks; k++) {
         const struct nj_network *net = &f->network[k];
-        if (!(net->lists >> list & 1) || n++ >= NETWORKS_SHOWN)
-            continue;
-        printf("%s%s", n > 1 ? ", " : ": ", nj_network_text(&net->addr, net->bits, text));
+        if (net->lists >> list & 1 && n++ < NETWORKS_SHOWN)
+            nj__report_add(r, "%s%s", n > 1 ? ", " : "",
+                           nj_network_text(&net->addr, net->bits, text));
     }
     if (n > NETWORKS_SHOWN)
-        printf(" and %u more", n - NETWORKS_SHOWN);
-    printf("%s%s\n", n ? "" : ": empty", f->list_used >> list & 1 ? "" : ", unused");
+        nj__report_add(r, " and %u more", n - NETWORKS_SHOWN);
+    if (n == 0)
+        nj__report_add(r, "none");
+    if (!(f->list_used >> list & 1))
+        nj__report_value(r, "used", "no");
 }
 
 /* The values of keys that are not the default, from the file and the command line. */
-static void show_config(const struct nj_server_config *config)
+static void report_config(struct nj__report *r, const struct nj_server_config *config)
 {
     const struct nj_option *c;
     const char *section = "";
@@ -136,75 +127,84 @@ static void show_config(const struct nj_server_config *config)
         if (!nj_config_differs(config, c) ||
             !nj_config_format_option(config, c->name, text, sizeof text))
             continue;
-        bool more = strcmp(section, c->section) == 0;
-        printf("%s%s%s",
-               more       ? ""
-               : *section ? "\n"
-                          : "",
-               more ? "" : c->section, more ? ", " : ": ");
-        printf("%s = %s", nj_option_key(c, key), text);
-        section = c->section;
+        if (strcmp(section, c->section) != 0)
+            nj__report_item(r, section = c->section, NULL, NULL, 0);
+        nj__report_value(r, nj_option_key(c, key), "%s", text);
     }
-    if (*section)
-        putchar('\n');
-}
-
-static void show_trusted(const struct nj_policy_file *f)
-{
-    char text[NJ_NETWORK_TEXT_BYTES];
-
-    for (uint32_t i = 0; i < f->n_networks; i++) {
-        const struct nj_network *n = &f->network[i];
-        if (n->lists & f->trusted)
-            printf("trusted proxy: %s\n", nj_network_text(&n->addr, n->bits, text));
-    }
-}
-
-/* Does each connection to the port begin with a PROXY header? */
-static const char *proxy_text(const struct nj_server_config *config, uint16_t port)
-{
-    for (uint32_t i = 0; i < NJ_SERVER_PROXY_MAX && config->proxy_protocol[i]; i++)
-        if (strtoul(config->proxy_protocol[i], NULL, 10) == port)
-            return ", behind a PROXY header";
-    return "";
 }
 
 /* The EAL arguments of the file, with presets expanded. */
-static void show_eal(const struct nj_presets *p)
+static void report_eal(struct nj__report *r, const struct nj_presets *p)
 {
+    if (p->argc < 2)
+        return;
+    nj__report_item(r, "eal", NULL, NULL, 0);
+    nj__report_key(r, "arguments", NULL, 0);
     for (int i = 1; i < p->argc; i++)
-        printf("%s%s%s", i == 1 ? "eal: " : " ", p->argv[i], i + 1 < p->argc ? "" : "\n");
+        nj__report_add(r, "%s%s", i > 1 ? " " : "", p->argv[i]);
 }
 
-/* The protocols of each port. */
-static void show_protocols(const struct nj_server_config *config)
+static void report_listeners(struct nj__report *r, const struct nj_server_config *config)
 {
-    const char *protocols = config->no_http1 ? "HTTP/2" : "HTTP/2, HTTP/1.1";
+    struct nj__listener l;
+    char port[16];
 
-    printf("port %u: %s%s\n", config->listen_port, protocols,
-           proxy_text(config, config->listen_port));
-    if (nj_config_count_values(config->tls_cert, NJ_SERVER_TLS_CERTS_MAX) > 0)
-        printf("port %u: TLS 1.3 with %s%s\n", config->tls_port, protocols,
-               proxy_text(config, config->tls_port));
-}
-
-/* Sections of sites and paths, in the order of the file. */
-static void show_sites(const struct nj_policy_file *f)
-{
-    for (uint32_t i = 0; f->ini && i < f->ini->n_sections; i++) {
-        const struct nj_ini_section *s = &f->ini->section[i];
-        if (strncmp(s->name, "site", 4) != 0 && strncmp(s->name, "path", 4) != 0)
-            continue;
-        fputs(s->name, stdout);
-        for (uint32_t k = 0; k < s->n; k++)
-            printf("%s%s = %s", k == 0 ? ": " : "; ", f->ini->entry[s->first + k].key,
-                   f->ini->entry[s->first + k].value);
-        putchar('\n');
+    for (uint32_t i = 0; nj__config_listener(config, i, &l); i++) {
+        snprintf(port, sizeof port, "%u", l.port);
+        nj__report_item(r, "listener", port, NULL, 0);
+        nj__report_value(r, "protocols", "%s%s", l.is_tls ? "TLS 1.3 with " : "", l.protocols);
+        if (l.has_proxy_header)
+            nj__report_value(r, "proxy_protocol", "each connection begins with a PROXY header");
     }
 }
 
-static void show_policy(const struct nj_policy_file *f, const struct nj_server_config *config)
+static void report_section(struct nj__report *r, const struct nj_policy_file *f,
+                           const struct nj_ini_section *s, const char *kind)
 {
+    nj__report_item(r, kind, s->name + 4 + strspn(s->name + 4, " \t"), s->file, s->line);
+    for (const struct nj_ini_entry *e = f->ini->entry + s->first;
+         e < f->ini->entry + s->first + s->n; e++) {
+        nj__report_key(r, e->key, e->file, e->line);
+        nj__report_add(r, "%s", e->value);
+    }
+}
+
+static void report_sites(struct nj__report *r, const struct nj_policy_file *f)
+{
+    const struct nj_site_sections *s = f->sites;
+
+    for (uint32_t i = 0; i < s->n_sites; i++) {
+        report_section(r, f, s->site_at[i], "site");
+        add_strings(r, "matches", s->sites[i].names, s->sites[i].n_names);
+        if (s->sites[i].n_names == 0)
+            nj__report_value(r, "matches", "all other hosts");
+    }
+    for (uint32_t i = 0; i < s->n_paths; i++) {
+        struct nj_str p = s->paths[i].path;
+        report_section(r, f, s->path_at[i], "path");
+        if (p.p[0] == '*')
+            nj__report_value(r, "matches", "paths that end in %s", p.p + 1);
+        else if (p.n_bytes == 1)
+            nj__report_value(r, "matches", "all paths");
+        else if (p.p[p.n_bytes - 1] == '/')
+            nj__report_value(r, "matches", "%.*s and all paths below it", (int)p.n_bytes - 1, p.p);
+        else
+            nj__report_value(r, "matches", "this path only");
+    }
+}
+
+static void report_hours(struct nj__report *r, struct nj_hours h)
+{
+    if (h.from != h.to)
+        nj__report_value(r, "hours", "%02u:%02u-%02u:%02u", h.from / 60, h.from % 60, h.to / 60,
+                         h.to % 60);
+}
+
+static void report_policy(struct nj__report *r, const struct nj_policy_file *f,
+                          const struct nj_server_config *config)
+{
+    static const char *const actions[] = {
+        [NJ_ACTION_DROP] = "drop", [NJ_ACTION_RESET] = "reset", [NJ_ACTION_FORBID] = "forbid"};
     struct nj_policy p;
     struct nj_class server = {0};
     char name[NJ_TIME_ZONE_NAME_BYTES], zone[NJ_TIME_ZONE_TEXT_BYTES];
@@ -212,46 +212,189 @@ static void show_policy(const struct nj_policy_file *f, const struct nj_server_c
     /* All classes count as active, and no section with hours does. */
     nj_policy_compile(f, config, NULL, UINT64_MAX << NJ_POLICY_HOURS_MAX, &p);
     server.total = p.total;
-    printf("server");
-    show_limits(&server, 0);
-    print_allow_deny(f);
-    show_client(f);
-    show_trusted(f);
+    nj__report_item(r, "server", NULL, NULL, 0);
+    add_limits(r, &server, 0);
+    add_lists(r, f, "allow", f->allow);
+    add_lists(r, f, "deny", f->deny);
+    if (f->allow | f->deny)
+        nj__report_value(r, "deny_action", "%s", actions[f->deny_action]);
+    report_client(r, f);
     for (uint32_t i = 0; i < p.n_classes; i++) {
         const struct nj_class_def *c =
             &f->class_at[nj_policy_file_find_class(f, p.classes[i].name)];
-        printf("class %s", c->name);
-        show_hours(c->hours);
-        show_limits(&p.classes[i], 0);
-        show_match(f, c);
+        nj__report_item(r, "class", c->name, c->file, c->line);
+        report_hours(r, c->hours);
+        add_limits(r, &p.classes[i], 0);
+        add_match(r, f, c);
     }
     for (uint32_t i = 0; i < f->n_overrides; i++) {
         const struct nj_limit_override *o = &f->override[i];
-        printf("%s%s", o->class_index == NJ_POLICY_WHOLE_SERVER ? "server" : "class ",
-               o->class_index == NJ_POLICY_WHOLE_SERVER ? "" : f->class_at[o->class_index].name);
-        show_hours(o->hours);
-        show_limits(&o->keys.value, o->keys.set);
+        bool is_server = o->class_index == NJ_POLICY_WHOLE_SERVER;
+        nj__report_item(r, is_server ? "server" : "class",
+                        is_server ? NULL : f->class_at[o->class_index].name, NULL, 0);
+        report_hours(r, o->hours);
+        add_limits(r, &o->keys.value, o->keys.set);
     }
-    for (uint32_t i = 0; i < f->n_lists; i++) {
-        printf("list %s", f->list[i]);
-        show_networks(f, i);
-    }
-    show_sites(f);
+    for (uint32_t i = 0; i < f->n_lists; i++)
+        report_list(r, f, i);
+    report_sites(r, f);
     if (nj_policy_file_has_hours(f)) {
         nj_time_zone_name(name);
         nj_time_zone_format(name, time(NULL), zone);
-        printf("time zone of hours: %s\n", zone);
+        nj__report_item(r, "time zone", NULL, NULL, 0);
+        nj__report_value(r, "hours", "%s", zone);
     }
-    show_config(config);
+    report_config(r, config);
+}
+
+static void report_certificates(struct nj__report *r, const struct nj_tls_server_context *tls)
+{
+    struct nj_tls_cert_text text;
+
+    for (uint32_t i = 0; tls && nj_tls_cert_describe(tls, i, &text); i++) {
+        nj__report_item(r, "certificate", text.path, NULL, 0);
+        nj__report_value(r, "names", "%s", text.names);
+        nj__report_value(r, "expires", "%s", text.expires);
+    }
+}
+
+/* --- files and their user --------------------------------------------------------------------- */
+
+/* Becomes the user. For a process that ends soon. */
+static bool become(const struct nj_run_user *u)
+{
+    return setgroups((size_t)u->n_groups, u->groups) == 0 &&
+           setresgid(u->gid, u->gid, u->gid) == 0 && setresuid(u->uid, u->uid, u->uid) == 0;
+}
+
+/* The user that the server becomes, else the present one. */
+static int find_user(const struct nj_server_config *c, bool drops, struct nj_run_user *u, char *why,
+                     size_t n)
+{
+    bool is_root = geteuid() == 0;
+    int rc = drops && (c->user || is_root) ? nj_run_user_find(c->user, u, why, n) : -1;
+
+    if (rc == 0 && (is_root || u->uid == geteuid()))
+        return 0;
+    rc = drops && c->user && rc != 0 ? -1 : 0; /* unknown, or root alone can become it */
+    *u = (struct nj_run_user){.uid = geteuid(), .gid = getegid()};
+    snprintf(u->name, sizeof u->name, "%u", (unsigned)u->uid);
+    snprintf(u->group, sizeof u->group, "%u", (unsigned)u->gid);
+    return rc;
+}
+
+/* In a process that is the user. Returns how many it cannot use. */
+static int report_files_as(struct nj__report *r, const struct nj_settings *s,
+                           const struct nj_run_user *user)
+{
+    static const char *const may[] = {[NJ_NEED_READ] = "read",
+                                      [NJ_NEED_FOLDER] = "read",
+                                      [NJ_NEED_APPEND] = "append",
+                                      [NJ_NEED_LOG] = "append",
+                                      [NJ_NEED_SOCKET] = "listen"};
+    struct nj_needed_file file[NJ_SETTINGS_FILES_MAX];
+    uint32_t n = nj_settings_list_files(s, file);
+    char why[1024];
+    int n_bad = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        nj__report_item(r, "file", file[i].path, NULL, 0);
+        if (file[i].option)
+            nj__report_value(r, "of", "%s", file[i].option);
+        bool ok = nj__needed_files_check(&file[i], 1, user, why, sizeof why) == 0;
+        nj__report_value(r, "user", "%s", user->name);
+        nj__report_value(r, "may", "%s", ok ? may[file[i].need] : "not use it");
+        if (ok)
+            continue;
+        n_bad++;
+        nj_policy_file_name_source(s->policy, s->given, why, sizeof why);
+        if (r->json)
+            nj__report_value(r, "error", "%s", why);
+        else
+            nj_log(NJ_LEVEL_ERROR, "%s", why);
+    }
+    return n_bad;
+}
+
+/* Root asks in a child, which becomes the user. Returns -1 if a file cannot be used. */
+static int report_files(struct nj__report *r, const struct nj_settings *s,
+                        const struct nj_run_user *user)
+{
+    int status = 0;
+
+    if (geteuid() != 0 || user->uid == 0)
+        return report_files_as(r, s, user) > 0 ? -1 : 0;
+    nj__report_end_key(r);
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        int n_bad = become(user) ? report_files_as(r, s, user) : 0;
+        nj__report_end_key(r);
+        fflush(stdout);
+        _exit(n_bad > 0);
+    }
+    if (child < 0 || waitpid(child, &status, 0) != child)
+        return 0;
+    return status == 0 ? 0 : -1;
+}
+
+/* What a start needs that is not here: EAL arguments of the command line are not looked at. */
+static void report_missing(struct nj__report *r, const struct nj_settings *s)
+{
+    const struct nj_server_config *c = s->config;
+    bool no_root = !c->root && c->n_routes == 0, no_eal = s->policy->ini && s->policy->n_eal == 0;
+
+    if (c->addr[0] && !no_root && !no_eal)
+        return;
+    nj__report_item(r, "needed for a start", NULL, NULL, 0);
+    if (!c->addr[0])
+        nj__report_value(r, "addr", "the server's address: --addr, or addr in [network]");
+    if (no_root)
+        nj__report_value(r, "root", "the folder to serve: --root, or root in [files]");
+    if (no_eal)
+        nj__report_value(r, "arguments", "of the EAL: before --, or arguments or preset in [eal]");
+}
+
+/* Reports lines, which may begin with FILE:LINE: or FILE. */
+static void report_lines(struct nj__report *r, const char *kind, const char *text)
+{
+    char file[NJ_INI_VALUE_BYTES];
+
+    while (text && *text) {
+        size_t n = strcspn(text, "\n"), n_file = 0;
+        const char *colon = memmem(text, n, ": ", 2), *p = colon;
+        while (p && p > text && p[-1] >= '0' && p[-1] <= '9')
+            p--;
+        if (p && p < colon && p > text && p[-1] == ':' && (size_t)(p - text) < sizeof file)
+            n_file = (size_t)(p - text);
+        snprintf(file, sizeof file, "%.*s", (int)n_file - (n_file > 0), text);
+        nj__report_item(r, kind, NULL, n_file > 0 ? file : NULL,
+                        n_file > 0 ? (uint32_t)strtoul(p, NULL, 10) : 0);
+        const char *from = n_file > 0 ? colon + 2 : text;
+        nj__report_value(r, "text", "%.*s", (int)(text + n - from), from);
+        text += n + (text[n] == '\n');
+    }
 }
 
 /* Warnings go to stderr and do not change the exit status. */
-static void print_warnings(const struct nj_diags *warnings)
+static void report_warnings(struct nj__report *r, const struct nj_diags *warnings)
 {
-    if (warnings->text)
+    if (r->json)
+        report_lines(r, "warning", warnings->text);
+    else if (warnings->text)
         fputs(warnings->text, stderr);
-    if (warnings->n > NJ_DIAGS_MAX)
+    if (warnings->n > NJ_DIAGS_MAX && !r->json)
         nj_log(NJ_LEVEL_WARNING, "%u more warnings", warnings->n - NJ_DIAGS_MAX);
+}
+
+static void report_faults(struct nj__report *r, const struct nj_diags *faults, const char *why)
+{
+    if (r->json)
+        report_lines(r, "error", faults->text ? faults->text : why);
+    else if (faults->text)
+        fputs(faults->text, stderr);
+    else
+        nj_log(NJ_LEVEL_ERROR, "%s", why);
 }
 
 int nj_server_check(const struct nj_server_config *config)
@@ -260,39 +403,49 @@ int nj_server_check(const struct nj_server_config *config)
     struct nj_server_config copy;
     struct nj_diags warnings = {0};
     struct nj_presets presets = {.argc = 0};
+    struct nj_tls_server_context *tls = NULL;
     struct nj_run_user user;
     char why[512] = "";
     int rc = nj_config_convert_version(&copy, config, why, sizeof why);
+    struct nj__report r = {.json = rc == 0 && copy.check_json};
 
     if (rc == 0)
         rc = nj_settings_from_partial_config(&settings, &copy, why, sizeof why);
     if (rc == 0)
         rc = nj_eal_args_expand(&presets, settings.policy, 0, NULL, why, sizeof why);
     if (rc == 0)
-        rc = nj_settings_check_tls_files(settings.config, (int64_t)time(NULL), &warnings, why,
+        rc = nj_settings_check_tls_files(settings.config, (int64_t)time(NULL), &warnings, &tls, why,
                                          sizeof why);
-    if (rc == 0 && copy.drop_privileges && settings.config->user)
-        rc = nj_run_user_find(settings.config->user, &user, why, sizeof why);
+    if (rc == 0)
+        rc = find_user(settings.config, copy.drop_privileges, &user, why, sizeof why);
     if (rc == 0 && settings.config->access_log)
         rc = nj_access_file_check(settings.config->access_log, why, sizeof why);
     if (rc != 0 && settings.policy)
         nj_policy_file_name_source(settings.policy, &copy, why, sizeof why);
-    if (settings.faults.text)
-        fputs(settings.faults.text, stderr);
-    else if (rc != 0)
-        nj_log(NJ_LEVEL_ERROR, "%s", why);
-    else {
-        show_protocols(settings.config);
-        show_policy(settings.policy, settings.config);
-        show_eal(&presets);
+    bool reported = rc == 0 && !copy.explain;
+    if (rc == 0 && copy.explain) {
+        r.shows_places = true;
+        rc = nj__config_explain(&settings, &r, why, sizeof why);
+    } else if (rc == 0) {
+        report_listeners(&r, settings.config);
+        report_policy(&r, settings.policy, settings.config);
+        report_eal(&r, &presets);
+        if (why[0])
+            report_lines(&r, "access log", why);
+        report_certificates(&r, tls);
+        report_missing(&r, &settings);
+        rc = report_files(&r, &settings, &user);
         fflush(stdout);
         nj_time_zone_warn(&warnings);
         nj_policy_warn(settings.policy, copy.policy_file, &copy, &warnings);
-        print_warnings(&warnings);
+        report_warnings(&r, &warnings);
     }
+    if (rc != 0 && !reported)
+        report_faults(&r, &settings.faults, why);
+    nj__report_end(&r);
+    if (tls)
+        nj_tls_server_context_put(tls);
     nj_diags_free(&warnings);
-    if (rc == 0 && why[0])
-        puts(why);
     nj_presets_free(&presets);
     nj_settings_free(&settings);
     return rc == 0 ? 0 : NJ_EXIT_USAGE;

@@ -444,7 +444,7 @@ struct nj_ini *nj_ini_read(const char *file, struct nj_diags *faults)
     return ini;
 }
 
-static int compare_names(const char *a, const char *b)
+int nj_ini_compare_names(const char *a, const char *b)
 {
     while (*a && *b) {
         size_t blank_a = strspn(a, " \t"), blank_b = strspn(b, " \t");
@@ -464,7 +464,7 @@ static int compare_sections(const void *x, const void *y)
 {
     const struct nj_ini_section *a = *(const struct nj_ini_section *const *)x,
                                 *b = *(const struct nj_ini_section *const *)y;
-    int order = compare_names(a->name, b->name);
+    int order = nj_ini_compare_names(a->name, b->name);
 
     return order != 0 ? order : (a > b) - (a < b); /* that of the file */
 }
@@ -491,7 +491,7 @@ void nj_ini_mark_duplicates(struct nj_ini *ini, const char *file, struct nj_diag
         sorted[i] = &ini->section[i];
     qsort(sorted, ini->n_sections, sizeof(*sorted), compare_sections);
     for (uint32_t i = 1; i < ini->n_sections; i++) {
-        sorted[i]->is_duplicate = compare_names(sorted[first]->name, sorted[i]->name) == 0;
+        sorted[i]->is_duplicate = nj_ini_compare_names(sorted[first]->name, sorted[i]->name) == 0;
         if (sorted[i]->is_duplicate)
             report_duplicate(sorted[i], sorted[first], faults);
         else

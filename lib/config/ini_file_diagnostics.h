@@ -84,4 +84,6 @@ struct nj_ini *nj_ini_read(const char *file, struct nj_diags *faults);
 /* Report and mark each section whose name an earlier one has. The number of blanks between words
  * makes no difference. `file` is for other errors. */
 void nj_ini_mark_duplicates(struct nj_ini *ini, const char *file, struct nj_diags *faults);
+/* The order of two names of sections; 0: they are equal but for the number of blanks. */
+int nj_ini_compare_names(const char *a, const char *b);
 void nj_ini_free(struct nj_ini *ini);

@@ -357,6 +357,13 @@ const struct nj_option nj_options[] = {
      .help = "check options, the file of --config, content types, files of TLS, the folder of "
              "--root, the user of --user and the access log, print the result with errors and "
              "warnings, and exit"},
+    {.name = "explain", TEXT(explain), .value = "URL",
+     .help = "with --check: print which listener, site, paths, class and keys, with their lines, "
+             "answer a request for the URL, and how, e.g. https://www.example.org/downloads/x.iso"},
+    {.name = "explain-from", TEXT(explain_from), .value = "ADDRESS",
+     .help = "with --explain: the address of the client, for lists",
+     .default_text = "one that is on no list"},
+    {.name = "json", SWITCH(check_json), .help = "with --check: print JSON"},
     {.name = "print-placement", .kind = NJ_OPTION_MODE,
      .help = "draw which CPU polls which queue and where the workers run, for the lcores of -l or "
              "else the best ones of this host, and exit"},

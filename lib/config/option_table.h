@@ -42,7 +42,7 @@ struct nj_option {
     const char *help;         /* without range and default */
 };
 
-#define NJ_OPTIONS_MAX 128 /* for arrays with one element per option */
+#define NJ_OPTIONS_MAX 256 /* for arrays with one element per option */
 
 extern const struct nj_option nj_options[];
 extern const uint32_t nj_n_options;

@@ -97,6 +97,16 @@ void nj_policy_file_free(struct nj_policy_file *f);
  * "FILE:LINE: KEY VALUE: ...", unless `given`, the command line, sets the option. */
 void nj_policy_file_name_source(const struct nj_policy_file *f,
                                 const struct nj_server_config *given, char *why, size_t n);
+/* Are the keys equal, with - and _ as the same? */
+bool nj__policy_is_same_key(const char *a, const char *b);
+/* The section of that name, e.g. "class a", or NULL. */
+const struct nj_ini_section *nj__policy_find_section(const struct nj_policy_file *f,
+                                                     const char *name);
+/* The first line of a section that sets the key (- and _ are equal), or NULL. `value`: the line
+ * whose value that text begins with, else the last one. */
+const struct nj_ini_entry *nj__policy_find_entry(const struct nj_policy_file *f,
+                                                 const char *section, const char *key,
+                                                 const char *value);
 /* Index of a class in class_at, or -1. */
 int nj_policy_file_find_class(const struct nj_policy_file *f, const char *name);
 

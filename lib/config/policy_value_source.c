@@ -24,27 +24,37 @@ static const struct nj_option *option_at(const char *at, size_t *n)
     return NULL;
 }
 
-/* The line that sets the option; `value`: what follows its name in the message. */
-static const struct nj_ini_entry *entry_of(const struct nj_ini *ini, const struct nj_option *o,
-                                           const char *value)
+bool nj__policy_is_same_key(const char *a, const char *b)
 {
-    char key[NJ_OPTION_KEY_BYTES], given[NJ_INI_NAME_BYTES];
+    for (; *a && *b; a++, b++)
+        if (*a != *b && !((*a == '-' || *a == '_') && (*b == '-' || *b == '_')))
+            return false;
+    return *a == *b;
+}
+
+const struct nj_ini_section *nj__policy_find_section(const struct nj_policy_file *f,
+                                                     const char *name)
+{
+    for (uint32_t i = 0; f->ini && i < f->ini->n_sections; i++)
+        if (nj_ini_compare_names(f->ini->section[i].name, name) == 0)
+            return &f->ini->section[i];
+    return NULL;
+}
+
+const struct nj_ini_entry *nj__policy_find_entry(const struct nj_policy_file *f,
+                                                 const char *section, const char *key,
+                                                 const char *value)
+{
+    const struct nj_ini_section *s = nj__policy_find_section(f, section);
     const struct nj_ini_entry *found = NULL;
 
-    nj_option_key(o, key);
-    for (uint32_t i = 0; i < ini->n_sections; i++) {
-        const struct nj_ini_section *s = &ini->section[i];
-        for (uint32_t k = s->first; strcmp(s->name, o->section) == 0 && k < s->first + s->n; k++) {
-            const struct nj_ini_entry *e = &ini->entry[k];
-            snprintf(given, sizeof given, "%s", e->key);
-            for (char *p = given; (p = strchr(p, '-'));)
-                *p = '_';
-            if (strcmp(given, key) != 0)
-                continue;
-            found = e;
-            if (*value == ' ' && strncmp(value + 1, e->value, strlen(e->value)) == 0)
-                return e;
-        }
+    for (uint32_t k = s ? s->first : 0; s && k < s->first + s->n; k++) {
+        const struct nj_ini_entry *e = &f->ini->entry[k];
+        if (!nj__policy_is_same_key(e->key, key))
+            continue;
+        if (!value || strncmp(value, e->value, strlen(e->value)) == 0)
+            return e;
+        found = e;
     }
     return found;
 }
@@ -60,7 +70,9 @@ void nj_policy_file_name_source(const struct nj_policy_file *f,
     if (!f->ini || !told || !(first = option_at(told, &n_name)) ||
         (nj_option_has_field(first) && nj_config_is_set(given, first->name)))
         return;
-    const struct nj_ini_entry *e = entry_of(f->ini, first, told + n_name);
+    const char *value = told[n_name] == ' ' ? told + n_name + 1 : "";
+    const struct nj_ini_entry *e =
+        nj__policy_find_entry(f, first->section, nj_option_key(first, key), value);
     if (!e)
         return;
     at = (size_t)snprintf(text, sizeof text, "%s:%u: ", e->file, e->line);

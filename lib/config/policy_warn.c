@@ -20,38 +20,14 @@ struct warn_ctx {
 
 /* --- lines ------------------------------------------------------------------------------------ */
 
-/* Splits a section's name into at most three words. Returns their number. */
-static int section_words(const struct nj_ini_section *s, char word[3][NJ_INI_NAME_BYTES])
-{
-    word[0][0] = word[1][0] = word[2][0] = '\0';
-    return sscanf(s->name, "%63s %63s %63s", word[0], word[1], word[2]);
-}
-
-static bool same_key(const char *a, const char *b)
-{
-    for (; *a && *b; a++, b++)
-        if (*a != *b && !((*a == '-' || *a == '_') && (*b == '-' || *b == '_')))
-            return false;
-    return *a == *b;
-}
-
 /* The key in [KIND] or [KIND NAME], or NULL. */
 static const struct nj_ini_entry *entry_of(const struct warn_ctx *w, const char *kind,
                                            const char *name, const char *key)
 {
-    const struct nj_ini *ini = w->f->ini;
-    char word[3][NJ_INI_NAME_BYTES];
+    char section[NJ_INI_SECTION_BYTES];
 
-    for (uint32_t i = 0; i < ini->n_sections; i++) {
-        const struct nj_ini_section *s = &ini->section[i];
-        if (section_words(s, word) != (name ? 2 : 1) || strcmp(word[0], kind) != 0 ||
-            (name && strcmp(word[1], name) != 0))
-            continue;
-        for (uint32_t k = s->first; k < s->first + s->n; k++)
-            if (same_key(ini->entry[k].key, key))
-                return &ini->entry[k];
-    }
-    return NULL;
+    snprintf(section, sizeof section, "%s%s%s", kind, name ? " " : "", name ? name : "");
+    return nj__policy_find_entry(w->f, section, key, NULL);
 }
 
 static bool is_always(struct nj_hours h)
@@ -80,7 +56,7 @@ static void warn_of_text(const struct warn_ctx *w)
                 w->out, e->file, e->line,
                 "warning: %s = %.80s: \"%.40s\" is part of the value; start a comment with #",
                 e->key, e->value, mark);
-        if (same_key(e->key, "path") && strchr(e->value, '*'))
+        if (strcmp(e->key, "path") == 0 && strchr(e->value, '*'))
             nj_diag_add(
                 w->out, e->file, e->line,
                 "warning: path = %.80s: * is taken literally; a path matches everything with "
@@ -297,25 +273,20 @@ static void warn_of_no_match(const struct warn_ctx *w)
 
 static void warn_of_lists(const struct warn_ctx *w)
 {
-    char word[3][NJ_INI_NAME_BYTES];
+    char name[NJ_CLASS_NAME_MAX + 8];
 
     for (uint32_t i = 0; i < w->f->n_lists; i++) {
-        const struct nj_ini_section *s = NULL;
         uint32_t n = 0;
         for (uint32_t k = 0; k < w->f->n_networks; k++)
             n += w->f->network[k].lists >> i & 1;
-        for (uint32_t k = 0; k < w->f->ini->n_sections; k++)
-            if (section_words(&w->f->ini->section[k], word) == 2 && strcmp(word[0], "list") == 0 &&
-                strcmp(word[1], w->f->list[i]) == 0)
-                s = &w->f->ini->section[k];
+        snprintf(name, sizeof name, "list %s", w->f->list[i]);
+        const struct nj_ini_section *s = nj__policy_find_section(w->f, name);
         if (n == 0)
-            nj_diag_add(w->out, s->file, s->line, "warning: [list %s]: the list is empty",
-                        w->f->list[i]);
+            nj_diag_add(w->out, s->file, s->line, "warning: [%s]: the list is empty", name);
         if (!(w->f->list_used >> i & 1))
-            nj_diag_add(
-                w->out, s->file, s->line,
-                "warning: [list %s]: without effect: no class, site, allow or deny names it",
-                w->f->list[i]);
+            nj_diag_add(w->out, s->file, s->line,
+                        "warning: [%s]: without effect: no class, site, allow or deny names it",
+                        name);
     }
 }
 

@@ -52,7 +52,8 @@ void nj_settings_tls_config(const struct nj_server_config *c,
 }
 
 int nj_settings_check_tls_files(const struct nj_server_config *c, int64_t now_s,
-                                struct nj_diags *warnings, char *why, size_t why_bytes)
+                                struct nj_diags *warnings, struct nj_tls_server_context **out,
+                                char *why, size_t why_bytes)
 {
     struct nj_tls_identity_files files[NJ_SERVER_TLS_CERTS_MAX];
     struct nj_tls_server_config config;
@@ -60,13 +61,11 @@ int nj_settings_check_tls_files(const struct nj_server_config *c, int64_t now_s,
     uint32_t at = 0;
 
     nj_settings_tls_config(c, files, &config);
+    *out = NULL;
     if (config.n_identities == 0)
         return 0;
-    struct nj_tls_server_context *context = nj_tls_server_context_new(&config, why, why_bytes);
-    if (!context)
-        return -1;
-    while (nj_tls_dates_next(context, &at, NJ_TLS_DATES_UNTOLD, now_s, &note))
+    *out = nj_tls_server_context_new(&config, why, why_bytes);
+    while (*out && nj_tls_dates_next(*out, &at, NJ_TLS_DATES_UNTOLD, now_s, &note))
         nj_diag_add(warnings, note.path, 0, "warning: %s", note.text);
-    nj_tls_server_context_put(context);
-    return 0;
+    return *out ? 0 : -1;
 }

@@ -11,6 +11,7 @@
 #include "http/http_options.h"
 #include "http/proto/path.h"
 #include "net/rss_flow_owner.h"
+#include "privilege/needed_files.h"
 #include "tls/server_context.h"
 #include "wire/iface.h"
 
@@ -58,11 +59,19 @@ void nj_settings_free(struct nj_settings *s);
 void nj_settings_tls_config(const struct nj_server_config *c,
                             struct nj_tls_identity_files files[NJ_SERVER_TLS_CERTS_MAX],
                             struct nj_tls_server_config *out);
-/* Reads these files and forgets them. Returns 0, or -1 with file, problem and remedy in `why`.
- * `warnings` gets a line for each that is not valid at `now_s` (UNIX time), or soon not any more.
- */
+/* Reads these files. Returns 0, or -1 with file, problem and remedy in `why`. `warnings` gets a
+ * line for each that is not valid at `now_s` (UNIX time), or soon not any more. `*out`: the
+ * context, for nj_tls_server_context_put(), or NULL without TLS. */
 int nj_settings_check_tls_files(const struct nj_server_config *c, int64_t now_s,
-                                struct nj_diags *warnings, char *why, size_t why_bytes);
+                                struct nj_diags *warnings, struct nj_tls_server_context **out,
+                                char *why, size_t why_bytes);
+
+/* settings_files.c: the files that the server opens as its user, in the order in which they are
+ * checked. Returns their number. */
+#define NJ_SETTINGS_FILES_MAX                                                                      \
+    (8u + 3u * NJ_SERVER_TLS_CERTS_MAX + NJ_LIST_FILES_MAX + NJ_INI_FILES_MAX)
+uint32_t nj_settings_list_files(const struct nj_settings *s,
+                                struct nj_needed_file file[NJ_SETTINGS_FILES_MAX]);
 
 /* settings_network.c: ports, addresses, gateways, routes, neighbours, VLANs, RSS key. */
 int nj__settings_read_network(struct nj_settings *s, char *why, size_t why_bytes);

@@ -209,6 +209,12 @@ const struct nj_site_rules *nj_sites_find(const struct nj_sites *s, struct nj_st
     return &s->rules[(e ? e->rules : site->rules) + find_suffix(s, site, path)];
 }
 
+uint32_t nj_sites_index(const struct nj_sites *s, struct nj_str authority)
+{
+    const struct site *site = find_site(s, authority);
+    return site ? (uint32_t)(site - s->sites) : UINT32_MAX;
+}
+
 /* --- making the table ----------------------------------------------------------------------- */
 
 struct builder {

@@ -102,6 +102,9 @@ void nj_sites_free(struct nj_sites *s);
 const struct nj_site_rules *nj_sites_find(const struct nj_sites *s, struct nj_str authority,
                                           struct nj_str path);
 
+/* The index of the site in the definitions; UINT32_MAX: none. For --explain. */
+uint32_t nj_sites_index(const struct nj_sites *s, struct nj_str authority);
+
 /* Requests of a shard that use rules of the table, which must live until they have ended. hold and
  * drop: by the shard's lcore only. */
 void nj_sites_hold(struct nj_sites *s, uint32_t shard);

@@ -7,6 +7,9 @@
 #include <string.h>
 #include <time.h>
 
+#include <arpa/inet.h>
+#include <openssl/x509v3.h>
+
 #include "base/compiler.h"
 #include "tls/handshake_internal.h"
 
@@ -111,4 +114,48 @@ void nj__tls_dates_narrow(struct nj__tls_dates *d, const X509 *cert, uint32_t nu
     }
     if (from_s > d->from_s)
         d->from_s = from_s;
+}
+
+/* The subjectAltName (RFC 5280 4.2.1.6). */
+static void put_names(const X509 *cert, char *text, size_t n)
+{
+    GENERAL_NAMES *names = X509_get_ext_d2i(cert, NID_subject_alt_name, NULL, NULL);
+    size_t at = 0;
+
+    snprintf(text, n, "none");
+    for (int i = 0; names && i < sk_GENERAL_NAME_num(names) && at < n; i++) {
+        const GENERAL_NAME *name = sk_GENERAL_NAME_value(names, i);
+        char address[INET6_ADDRSTRLEN] = "";
+        const unsigned char *bytes = NULL;
+        int n_bytes = 0;
+        if (name->type == GEN_DNS || name->type == GEN_IPADD) {
+            bytes = ASN1_STRING_get0_data(name->d.ia5);
+            n_bytes = ASN1_STRING_length(name->d.ia5);
+        }
+        if (name->type == GEN_IPADD && (n_bytes == 4 || n_bytes == 16)) {
+            inet_ntop(n_bytes == 4 ? AF_INET : AF_INET6, bytes, address, sizeof address);
+            bytes = (const unsigned char *)address;
+            n_bytes = (int)strlen(address);
+        }
+        if (n_bytes > 0)
+            at += (size_t)snprintf(text + at, n - at, "%s%.*s", at ? ", " : "", n_bytes,
+                                   (const char *)bytes);
+    }
+    GENERAL_NAMES_free(names);
+}
+
+bool nj_tls_cert_describe(const struct nj_tls_server_context *c, uint32_t i,
+                          struct nj_tls_cert_text *out)
+{
+    uint32_t at = 0, n = 0;
+
+    for (; at < c->n_dates; at++)
+        if (c->dates[at].kind == NJ__TLS_DATES_OWN && n++ == i)
+            break;
+    if (i >= c->n_certs || at == c->n_dates)
+        return false;
+    out->path = c->dates[at].path;
+    utc(c->dates[at].until_s, out->expires);
+    put_names(c->cert[i], out->names, sizeof out->names);
+    return true;
 }

@@ -23,3 +23,14 @@ struct nj_tls_date_note {
  * reference to the context. */
 bool nj_tls_dates_next(const struct nj_tls_server_context *c, uint32_t *at, int64_t before_s,
                        int64_t now_s, struct nj_tls_date_note *note);
+
+/* A certificate of the server. */
+struct nj_tls_cert_text {
+    const char *path; /* of its file; owned by the context */
+    char names[1024]; /* DNS names and addresses, separated by ", "; cut to that length */
+    char expires[32]; /* "2027-01-31T12:00:00Z": the first one of its file */
+};
+
+/* Describe the i-th certificate. False: there is none. Any thread, with a reference. */
+bool nj_tls_cert_describe(const struct nj_tls_server_context *c, uint32_t i,
+                          struct nj_tls_cert_text *out);

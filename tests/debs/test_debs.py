@@ -140,7 +140,7 @@ class Packages(unittest.TestCase):
         install(packages("/packages/before"))
         self.assertEqual({BEFORE}, set(installed().values()))
         self.assertEqual(f"nightjar {BEFORE}\n", inside("nightjar", "--version"))
-        self.assertIn("server: no limits", inside("nightjar", "--check", "--config", POLICY))
+        self.assertIn("limits = none\n", inside("nightjar", "--check", "--config", POLICY))
         self.assertRegex(inside("nightjar", "doctor", statuses=(0, 1)), r"(?m)^\d+ errors?")
         self.assertRegex(inside("id", "nightjar"), r"uid=[1-9]\d*\(nightjar\)")
         self.assertIn(b"\nExecStart=/usr/bin/nightjar ",

@@ -57,24 +57,52 @@ access_log = -
 """
 
 SHOWN = """\
-port 80: HTTP/2, HTTP/1.1
-server: rate = 800Mbit/s, ceiling = 800Mbit/s
-    deny = bots; deny_action = drop
-client: by address: /32 of IPv4, /64 of IPv6
-class default: no limits
-    matches: everything else
-class gold 22:00-06:00: no limits
-    matches: path = /iso/, /a/; host = x.example; list = bots; header = x-tier: gold
-class video: no limits
-    matches: path = /v/*, /iso/ ; images
-class gold 23:00-01:00: rate = 5MiB/s
-list bots: 192.0.2.0/24, 2001:db8::/32
-site www.example.org: name = *.example.net; header = set x-a: b
-path www.example.org /old/: redirect = 301 https://new.example.org/$rest
-time zone of hours: UTC0 (now UTC, UTC+0000)
-files: listing = yes
-limits: max_body = 1MiB, body_timeout = 500ms, min_rate = none
-log: access_log = -
+listener 80
+    protocols = HTTP/2, HTTP/1.1
+server
+    rate = 800Mbit/s
+    ceiling = 800Mbit/s
+    deny = bots
+    deny_action = drop
+client
+    by = address
+    prefix4 = 32
+    prefix6 = 64
+class default
+    limits = none
+    matches = everything else
+class gold
+    hours = 22:00-06:00
+    limits = none
+    path = /iso/, /a/
+    host = x.example
+    list = bots
+    header = x-tier: gold
+class video
+    limits = none
+    path = /v/*, /iso/ ; images
+class gold
+    hours = 23:00-01:00
+    rate = 5MiB/s
+list bots
+    networks = 192.0.2.0/24, 2001:db8::/32
+site www.example.org
+    name = *.example.net
+    header = set x-a: b
+    matches = www.example.org, *.example.net
+path www.example.org /old/
+    redirect = 301 https://new.example.org/$rest
+    matches = /old and all paths below it
+time zone
+    hours = UTC0 (now UTC, UTC+0000)
+files
+    listing = yes
+limits
+    max_body = 1MiB
+    body_timeout = 500ms
+    min_rate = none
+log
+    access_log = -
 """
 
 
@@ -89,6 +117,7 @@ class Check(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
+        os.chmod(folder.name, 0o777)  # files are checked as the server's user
         self.path = os.path.join(folder.name, "policy.conf")
 
     def write(self, text, name=None):
@@ -109,11 +138,11 @@ class Check(unittest.TestCase):
         self.write("[class video]\npath = /video/\nrate = 5MiB/s\n")
         done = check("--config", self.path, "--rate", "20MiB/s")
         self.assertEqual((0, ""), (done.returncode, done.stderr))
-        self.assertIn("server: rate = 20MiB/s", done.stdout)
-        self.assertIn("class video: rate = 5MiB/s", done.stdout)
-        self.assertIn("client: by address: /32 of IPv4, /64 of IPv6\n", done.stdout)
+        self.assertIn("server\n    rate = 20MiB/s\n", done.stdout)
+        self.assertIn("class video\n    rate = 5MiB/s\n", done.stdout)
+        self.assertIn("client\n    by = address\n    prefix4 = 32\n    prefix6 = 64\n", done.stdout)
         self.write("[client]\nby = header X-Customer\n")
-        self.assertIn("client: by header x-customer, else by address: /32 of IPv4, ",
+        self.assertIn("client\n    by = header x-customer, else address\n",
                       check("--config", self.path).stdout)
 
     def test_files_of_tls_are_read(self):
@@ -141,13 +170,13 @@ class Check(unittest.TestCase):
         self.write(EVERYTHING)
         done = check("--config", self.path)
         self.assertEqual(0, done.returncode, done.stderr)
-        self.assertEqual(SHOWN, done.stdout.partition("access log")[0])
+        self.assertEqual(SHOWN, done.stdout.partition("access log\n")[0])
         self.assertEqual([f"{self.path}:{line}: warning:" for line in (15, 16)],
                          [" ".join(x.split()[:2]) for x in done.stderr.splitlines()], done.stderr)
 
     def test_a_rate_is_shown_as_it_was_written(self):
         for rate in ("800Mbit/s", "20MiB/s", "1Gbit/s", "123457B/s"):
-            self.assertIn(f"server: rate = {rate}, ", check("--rate", rate).stdout)
+            self.assertIn(f"server\n    rate = {rate}\n", check("--rate", rate).stdout)
 
     def test_unknown_options_have_a_suggestion(self):
         for option, told in (("--ratte=1MiB/s", "--ratte: there is no such option: did you mean "
@@ -168,15 +197,15 @@ class Check(unittest.TestCase):
             done = subprocess.run([server_path(), *before, "--", "--rate", "20MiB/s"],
                                   capture_output=True, text=True, timeout=time_limit())
             self.assertEqual((0, ""), (done.returncode, done.stderr))
-            self.assertIn("server: rate = 20MiB/s", done.stdout)
+            self.assertIn("server\n    rate = 20MiB/s\n", done.stdout)
 
     def test_trusted_proxies_are_shown(self):
         self.write("[client]\nby = header X-Forwarded-For\ntrusted_proxy = 2001:db8:1::/48\n")
         done = check("--config", self.path, "--trusted-proxy", "10.0.0.0/8")
         self.assertEqual((0, ""), (done.returncode, done.stderr))
-        self.assertIn("client: by header x-forwarded-for", done.stdout)
-        self.assertIn("trusted proxy: 10.0.0.0/8\n", done.stdout)
-        self.assertIn("trusted proxy: 2001:db8:1::/48\n", done.stdout)
+        self.assertIn("client\n    by = header x-forwarded-for, else address\n", done.stdout)
+        self.assertIn("    trusted_proxy = 10.0.0.0/8\n", done.stdout)
+        self.assertIn("    trusted_proxy = 2001:db8:1::/48\n", done.stdout)
         done = check("--trusted-proxy", "proxy.example.org")
         self.assertEqual(2, done.returncode)
         self.assertIn("--trusted-proxy: proxy.example.org: expected an address", done.stderr)
@@ -489,10 +518,10 @@ class TimeZone(unittest.TestCase):
 
     def test_check(self):
         out, errors = self.check(self.GOOD)
-        self.assertRegex(out, r"time zone of hours: CET-1CEST\S+ \(now CES?T, UTC\+0[12]00\)")
+        self.assertRegex(out, r"time zone\n    hours = CET-1CEST\S+ \(now CES?T, UTC\+0[12]00\)")
         self.assertNotIn("TZ", errors)
         out, errors = self.check("Europe/Nowhere")
-        self.assertIn("time zone of hours: UTC\n", out)
+        self.assertIn("time zone\n    hours = UTC\n", out)
         self.assertIn("TZ: warning: Europe/Nowhere: there is no such time zone in "
                       "/usr/share/zoneinfo: UTC applies", errors)
 

@@ -82,8 +82,9 @@ SERVICES = tuple("lib/" + x for x in ("dpdk", "rights", "threads", "store", "log
 
 # Files that print: requested output (--check, --preset, --print-placement), and the output of the
 # EAL with NJ_EAL_VERBOSE.
-PRINTERS = ("lib/config/config_check_print.c", "lib/config/worker_placement.c",
-            "lib/config/eal_preset.c", "lib/dpdk/eal_output_capture.c", "lib/topo/placement_text.c")
+PRINTERS = ("lib/config/check_report.c", "lib/config/config_check_print.c",
+            "lib/config/worker_placement.c", "lib/config/eal_preset.c",
+            "lib/dpdk/eal_output_capture.c", "lib/topo/placement_text.c")
 
 # name: (paths, excluded paths, calls, included files, alternative)
 BANS = {

@@ -289,6 +289,11 @@ struct nj_server_config {
     /** Options that nj_server_config_set() has set, which then override the file also with a value
      * that is the default. Only that function writes it. */
     uint64_t set_by_name[2];
+
+    /* For nj_server_check(). */
+    const char *explain;      /**< URL: print what answers a request for it, and nothing else */
+    const char *explain_from; /**< address of its client; NULL: one that is on no list */
+    bool check_json;          /**< print JSON */
 };
 
 /**

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* --explain: what answers a request, by the same functions as in a server. The lines of keys are
+ * found in the order of site_table.h. */
+#include "config/config_explain.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/set_error.h"
+#include "base/request_host.h"
+#include "config/config_by_name.h"
+#include "config/policy_snapshots.h"
+#include "config/site_sections.h"
+#include "http/site/site_location.h"
+#include "log/address_text.h"
+
+#define SECTIONS_MAX 256 /* a prefix has at most NJ_PATH_PREFIX_MAX bytes */
+
+struct explain {
+    const struct nj_settings *s;
+    const struct nj_policy_file *f;
+    struct nj__report *r;
+    bool is_tls;
+    uint16_t port;
+    struct nj_str authority, target;
+    enum nj_path_result path_result;
+    struct nj_path path;
+    struct nj_str plain; /* its path */
+    bool has_client;
+    struct nj_addr client;
+    uint32_t lists; /* that have the client */
+    struct nj_policy policy;
+    /* Sections of the site that apply; a later one overrides. */
+    uint32_t n_sections;
+    const struct nj_ini_section *section[SECTIONS_MAX];
+};
+
+/* --- the request ------------------------------------------------------------------------------ */
+
+static int read_url(struct explain *x, const char *url, char *why, size_t n)
+{
+    uint64_t port = 0;
+    const char *p = strncmp(url, "https://", 8) == 0  ? url + 8
+                    : strncmp(url, "http://", 7) == 0 ? url + 7
+                                                      : NULL;
+    size_t n_authority = p ? strcspn(p, "/?#") : 0;
+
+    if (n_authority > 0) {
+        x->is_tls = url[4] == 's';
+        x->authority = (struct nj_str){p, (uint32_t)n_authority};
+        x->target = (struct nj_str){p + n_authority, (uint32_t)strcspn(p + n_authority, "#")};
+        struct nj_str host = nj_host_of_authority(x->authority),
+                      rest = {host.p + host.n_bytes,
+                              (uint32_t)(p + n_authority - host.p - host.n_bytes)};
+        if (rest.n_bytes > 0 && rest.p[0] == '.')
+            nj_str_skip(&rest, 1);
+        if (rest.n_bytes > 0)
+            nj_str_skip(&rest, 1);
+        bool ok = rest.n_bytes == 0 || (nj_str_parse_u64(rest, &port) && port > 0 && port < 65536);
+        x->port = (uint16_t)port;
+        if (x->target.n_bytes == 0)
+            x->target = NJ_STR("/");
+        if (ok && host.n_bytes > 0 && x->target.p[0] == '/')
+            return 0;
+    }
+    return nj_set_error(
+        why, n, "--explain %s: expected a URL such as https://www.example.org/downloads/", url);
+}
+
+static uint32_t lists_of(const void *file, const struct nj_addr *addr)
+{
+    const struct nj_policy_file *f = file;
+    uint32_t lists = 0;
+
+    for (uint32_t i = 0; i < f->n_networks; i++) {
+        struct nj_addr net = nj_addr_network(addr, f->network[i].bits);
+        if (nj_addr_eq(&net, &f->network[i].addr))
+            lists |= f->network[i].lists;
+    }
+    return lists;
+}
+
+static void report_request(const struct explain *x)
+{
+    char text[NJ_ADDRESS_TEXT_BYTES];
+    uint32_t n = 0;
+
+    nj__report_item(x->r, "request", x->s->config->explain, NULL, 0);
+    if (x->path_result == NJ_PATH_OK || x->path_result == NJ_PATH_HIDDEN)
+        nj__report_value(x->r, "path", "%.*s", (int)x->plain.n_bytes, x->plain.p);
+    nj__report_value(x->r, "client", "%s",
+                     x->has_client ? nj_address_text(&x->client, text)
+                                   : "on no list; see --explain-from");
+    for (uint32_t i = 0; i < x->f->n_lists; i++)
+        if (x->lists >> i & 1) {
+            if (n++ == 0)
+                nj__report_value(x->r, "lists", "%s", x->f->list[i]);
+            else
+                nj__report_add(x->r, ", %s", x->f->list[i]);
+        }
+}
+
+/* --- sections --------------------------------------------------------------------------------- */
+
+/* Has a section of the site exactly this path? */
+static bool has_section(const struct explain *x, uint32_t site, struct nj_str path)
+{
+    const struct nj_site_sections *s = x->f->sites;
+
+    for (uint32_t i = 0; i < s->n_paths; i++)
+        if (s->paths[i].site == site && nj_str_eq(s->paths[i].path, path))
+            return true;
+    return false;
+}
+
+/* The place of a section in the order of site_table.h, from 1; 0: it does not apply. */
+static uint32_t rank_of(const struct explain *x, const struct nj_path_def *d)
+{
+    struct nj_str p = d->path, end = {p.p + 1, p.n_bytes - 1}, bare = {p.p, p.n_bytes - 1};
+
+    if (p.p[0] == '*')
+        return x->plain.n_bytes >= end.n_bytes &&
+               memcmp(x->plain.p + x->plain.n_bytes - end.n_bytes, end.p, end.n_bytes) == 0;
+    if (p.p[p.n_bytes - 1] != '/')
+        return nj_str_eq(x->plain, p) ? UINT32_MAX : 0;
+    bool is_bare = nj_str_eq(x->plain, bare) && !has_section(x, d->site, bare);
+    return nj_str_starts_with(x->plain, p) || is_bare ? p.n_bytes + 1 : 0;
+}
+
+/* Collects the sections of the site: itself, the longest suffix, prefixes, the exact path. */
+static void find_sections(struct explain *x, uint32_t site)
+{
+    const struct nj_site_sections *s = x->f->sites;
+    const struct nj_path_def *suffix = NULL;
+    uint32_t last = 1;
+
+    x->section[x->n_sections++] = s->site_at[site];
+    for (uint32_t i = 0; i < s->n_paths; i++) {
+        const struct nj_path_def *d = &s->paths[i];
+        if (d->site == site && rank_of(x, d) == 1 &&
+            (!suffix || d->path.n_bytes > suffix->path.n_bytes))
+            suffix = d;
+    }
+    if (suffix)
+        x->section[x->n_sections++] = s->path_at[suffix - s->paths];
+    while (x->n_sections < SECTIONS_MAX) {
+        uint32_t next = 0, at = 0;
+        for (uint32_t i = 0; i < s->n_paths; i++) {
+            uint32_t rank = s->paths[i].site == site ? rank_of(x, &s->paths[i]) : 0;
+            if (rank > last && (next == 0 || rank < next)) {
+                next = rank;
+                at = i;
+            }
+        }
+        if (next == 0)
+            return;
+        x->section[x->n_sections++] = s->path_at[at];
+        last = next;
+    }
+}
+
+/* Do two lines set the same: the same key, and of the key header the same field? */
+static bool set_the_same(const struct nj_ini_entry *a, const struct nj_ini_entry *b)
+{
+    const char *at_a = a->value + strcspn(a->value, " \t"),
+               *at_b = b->value + strcspn(b->value, " \t");
+
+    if (!nj__policy_is_same_key(a->key, b->key) || strcmp(a->key, "header") != 0)
+        return nj__policy_is_same_key(a->key, b->key);
+    at_a += strspn(at_a, " \t");
+    at_b += strspn(at_b, " \t");
+    size_t n = strcspn(at_a, ": \t");
+    return n == strcspn(at_b, ": \t") && memcmp(at_a, at_b, n) == 0; /* in lower case */
+}
+
+/* Does a section from the i-th on have a line that sets the same? */
+static bool is_overridden(const struct explain *x, const struct nj_ini_entry *e, uint32_t i)
+{
+    for (; i < x->n_sections; i++)
+        for (uint32_t k = 0; k < x->section[i]->n; k++)
+            if (set_the_same(&x->f->ini->entry[x->section[i]->first + k], e))
+                return true;
+    return false;
+}
+
+static void report_entry(const struct explain *x, const struct nj_ini_entry *e)
+{
+    nj__report_key(x->r, e->key, e->file, e->line);
+    nj__report_add(x->r, "%s", e->value);
+}
+
+/* The lines of the sections that apply, and those of [files] that no section overrides. */
+static void report_sections(const struct explain *x)
+{
+    const struct nj_ini_section *files = nj__policy_find_section(x->f, "files");
+
+    for (uint32_t i = 0; i < x->n_sections; i++) {
+        const struct nj_ini_section *s = x->section[i];
+        nj__report_item(x->r, strncmp(s->name, "site", 4) == 0 ? "site" : "path",
+                        s->name + 4 + strspn(s->name + 4, " \t"), s->file, s->line);
+        for (uint32_t k = s->first; k < s->first + s->n; k++)
+            if (!is_overridden(x, &x->f->ini->entry[k], i + 1))
+                report_entry(x, &x->f->ini->entry[k]);
+    }
+    if (!files)
+        return;
+    nj__report_item(x->r, "files", NULL, files->file, files->line);
+    for (uint32_t k = files->first; k < files->first + files->n; k++)
+        if (!is_overridden(x, &x->f->ini->entry[k], 0))
+            report_entry(x, &x->f->ini->entry[k]);
+}
+
+/* Limits with hours count as at this time. A class has those of the default one, too. */
+static void report_class(const struct explain *x, const struct nj_class *c)
+{
+    char section[NJ_CLASS_NAME_MAX + 8], text[64];
+
+    snprintf(section, sizeof section, "class %s", c->name);
+    const struct nj_ini_section *s = nj__policy_find_section(x->f, section);
+    nj__report_item(x->r, "class", c->name, s ? s->file : NULL, s ? s->line : 0);
+    for (uint32_t i = 0; i < nj_class_keys_count(); i++) {
+        const char *key = nj_class_key_name(i), *v = nj_class_key_format(c, i, text, sizeof text);
+        const struct nj_ini_entry *e = nj__policy_find_entry(x->f, section, key, NULL);
+        if (!e)
+            e = nj__policy_find_entry(x->f, "class default", key, NULL);
+        if (!v)
+            continue;
+        nj__report_key(x->r, key, e ? e->file : NULL, e ? e->line : 0);
+        nj__report_add(x->r, "%s", v);
+    }
+}
+
+/* --- the answer ------------------------------------------------------------------------------- */
+
+static void report_location(const struct explain *x, unsigned status, struct nj_str text,
+                            struct nj_str prefix)
+{
+    const struct nj_site_variables v = {nj_host_of_authority(x->authority), x->plain, x->path.query,
+                                        prefix};
+    struct nj_site_location l;
+
+    if (nj_site_write_location(&l, text, &v))
+        nj__report_value(x->r, "status", "%u to %.*s", status, (int)l.n_bytes, l.text);
+    else
+        nj__report_value(x->r, "status", "400: no URL has such a host");
+}
+
+/* Reports the file, or what a request for a folder gets. False: neither is there. */
+static bool report_file(const struct explain *x, struct nj_str name)
+{
+    char path[2 * NJ_PATH_MAX], to[NJ_PATH_LOCATION_MAX];
+    struct stat st;
+
+    snprintf(path, sizeof path, "%s/%.*s", x->s->config->root, (int)name.n_bytes, name.p);
+    if (stat(path, &st) != 0)
+        return false;
+    if (!S_ISDIR(st.st_mode))
+        nj__report_value(x->r, "file", "%s", path);
+    else if (!x->path.had_slash)
+        nj__report_value(x->r, "status", "301 to %.*s",
+                         (int)nj_path_dir_location(x->path.name, x->path.query, to), to);
+    else if (x->s->config->listing)
+        nj__report_value(x->r, "listing", "%s", path);
+    return !S_ISDIR(st.st_mode) || !x->path.had_slash || x->s->config->listing;
+}
+
+static void report_answer_of_files(const struct explain *x, const struct nj_site_rules *rules)
+{
+    const struct nj_str name = {x->path.name, x->path.n_bytes},
+                        folder = {x->path.name, x->path.n_path - 1};
+    const char *root = x->s->config->root;
+
+    if (x->s->config->n_routes > 0)
+        nj__report_value(x->r, "handler", "if one has the path");
+    if (x->path_result == NJ_PATH_HIDDEN)
+        nj__report_value(x->r, "status", "404: a name begins with a dot, see [files] dotfiles");
+    else if (!root)
+        nj__report_value(x->r, "status", "unknown: [files] root is not set");
+    else if (report_file(x, name) || (x->path.had_slash && report_file(x, folder)) ||
+             (rules && rules->try_file.n_bytes > 0 && report_file(x, rules->try_file)))
+        return;
+    else if (rules && rules->missing_to.n_bytes > 0)
+        report_location(x, 302, rules->missing_to, rules->missing_prefix);
+    else
+        nj__report_value(x->r, "status", "404: there is no %s/%s", root, x->path.name);
+}
+
+static void report_refusal(const struct explain *x, enum nj_action action, const char *by)
+{
+    static const char *const what[] = {[NJ_ACTION_DROP] = "none: SYNs are dropped, requests reset",
+                                       [NJ_ACTION_RESET] = "none: RST or RST_STREAM",
+                                       [NJ_ACTION_FORBID] = "403",
+                                       [NJ_ACTION_TOO_MANY] = "429"};
+
+    nj__report_value(x->r, "status", "%s, by %s", what[action], by);
+}
+
+static void report_answer(const struct explain *x, const struct nj_policy_verdict *v,
+                          const struct nj_site_rules *rules)
+{
+    bool lists_refuse =
+        (x->policy.deny & x->lists) || (x->policy.allow_only && !(x->policy.allow & x->lists));
+
+    nj__report_item(x->r, "answer", NULL, NULL, 0);
+    if (v->action != NJ_ACTION_SERVE)
+        report_refusal(x, v->action, lists_refuse ? "allow or deny of [server]" : "its class");
+    else if (x->path_result == NJ_PATH_BAD || x->path_result == NJ_PATH_ASTERISK)
+        nj__report_value(x->r, "status", "400: the path is ambiguous or malformed");
+    else if (x->path_result == NJ_PATH_TOO_LONG)
+        nj__report_value(x->r, "status", "414");
+    else if (rules && ((rules->deny & x->lists) || (rules->allow && !(rules->allow & x->lists))))
+        report_refusal(x, NJ_ACTION_FORBID, "allow or deny of the site");
+    else if (rules && rules->redirect_status != 0 && !(rules->redirect_cleartext_only && x->is_tls))
+        report_location(x, rules->redirect_status, rules->redirect_to, rules->prefix);
+    else
+        report_answer_of_files(x, rules);
+}
+
+bool nj__config_listener(const struct nj_server_config *c, uint32_t i, struct nj__listener *out)
+{
+    *out = (struct nj__listener){.port = i == 0 ? c->listen_port : c->tls_port,
+                                 .is_tls = i > 0,
+                                 .protocols = c->no_http1 ? "HTTP/2" : "HTTP/2, HTTP/1.1"};
+    for (uint32_t k = 0; k < NJ_SERVER_PROXY_MAX && c->proxy_protocol[k]; k++)
+        out->has_proxy_header |= strtoul(c->proxy_protocol[k], NULL, 10) == out->port;
+    return i == 0 || (i == 1 && c->tls_cert[0]);
+}
+
+static void report_listener(const struct explain *x)
+{
+    const char *key = x->is_tls ? "port" : "listen";
+    const struct nj_ini_entry *e =
+        nj__policy_find_entry(x->f, x->is_tls ? "tls" : "network", key, NULL);
+    uint16_t port = x->port ? x->port : x->is_tls ? 443 : 80;
+    struct nj__listener l;
+    char name[16];
+
+    for (uint32_t i = 0; nj__config_listener(x->s->config, i, &l); i++) {
+        if (l.is_tls != x->is_tls || (x->port != 0 && l.port != port))
+            continue;
+        snprintf(name, sizeof name, "%u", l.port);
+        nj__report_item(x->r, "listener", name, e ? e->file : NULL, e ? e->line : 0);
+        nj__report_value(x->r, "protocols", "%s%s", l.is_tls ? "TLS 1.3 with " : "", l.protocols);
+        if (l.port != port)
+            nj__report_value(x->r, "note", "the URL's port is %u", port);
+        return;
+    }
+    nj__report_item(x->r, "listener", "none", NULL, 0);
+    nj__report_value(x->r, "note", "no port speaks %s%s", x->is_tls ? "https" : "http",
+                     x->port ? " at the port of the URL" : "");
+}
+
+static void explain_rules(struct explain *x, const struct nj_sites *sites)
+{
+    const struct nj_hash_key key = {0};
+    const struct nj_request_head head = {.authority = x->authority, .path = x->target};
+    const struct nj_policy_request request = {.addr = &x->client, .path = x->plain, .head = &head};
+    struct nj_policy_verdict verdict;
+    uint32_t site = sites ? nj_sites_index(sites, x->authority) : UINT32_MAX;
+
+    nj_policy_compile(x->f, x->s->given, NULL,
+                      nj_policy_active_hours_mask(x->f, nj_minute_of_day(time(NULL))), &x->policy);
+    if (x->has_client) {
+        x->policy.lists = lists_of;
+        x->policy.lists_ctx = x->f;
+        x->lists = lists_of(x->f, &x->client);
+    }
+    nj_policy_decide_request(&x->policy, &key, &request, &verdict);
+    if (site != UINT32_MAX)
+        find_sections(x, site);
+    report_request(x);
+    report_listener(x);
+    report_sections(x);
+    report_class(x, verdict.class_of);
+    report_answer(x, &verdict, sites ? nj_sites_find(sites, x->authority, x->plain) : NULL);
+}
+
+int nj__config_explain(const struct nj_settings *s, struct nj__report *r, char *why, size_t n)
+{
+    struct explain *x = calloc(1, sizeof *x);
+    const char *from = s->config->explain_from, *wrong = NULL;
+    struct nj_sites *sites = NULL;
+    int rc = x ? read_url(x, s->config->explain, why, n) : nj_set_error(why, n, "out of memory");
+
+    if (rc == 0 && from && !nj_address_parse(from, strlen(from), &x->client))
+        rc = nj_set_error(why, n, "--explain-from %s: expected an address, e.g. 192.0.2.1", from);
+    const struct nj_site_sections *sections = rc == 0 ? s->policy->sites : NULL;
+    if (sections && sections->n_sites > 0 &&
+        !(sites = nj_sites_new(sections->sites, sections->n_sites, sections->paths,
+                               sections->n_paths, 1, &wrong)))
+        rc = nj_set_error(why, n, "%s", wrong);
+    if (rc == 0) {
+        x->s = s;
+        x->f = s->policy;
+        x->r = r;
+        x->has_client = from != NULL;
+        const char *name = s->http.files.index ? s->http.files.index : "index.html";
+        struct nj_str index = {name, (uint32_t)strlen(name)};
+        x->path_result = nj_path_parse(x->target, index, s->http.files.dotfiles, &x->path);
+        if (x->path_result == NJ_PATH_OK || x->path_result == NJ_PATH_HIDDEN)
+            x->plain = (struct nj_str){x->path.plain, x->path.n_path};
+        explain_rules(x, sites);
+    }
+    nj_sites_free(sites);
+    free(x);
+    return rc;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What answers a request, for --check --explain, and the ports that take one. One thread. */
+#pragma once
+
+#include "config/check_report.h"
+#include "config/settings_validate.h"
+
+/* --explain: reports what answers a request for the URL of the configuration: listener, site,
+ * sections of paths, class, and the lines of the keys that apply. Returns 0, or -1 with the reason
+ * in `why`, before anything is reported. */
+int nj__config_explain(const struct nj_settings *s, struct nj__report *r, char *why, size_t n);
+
+struct nj__listener {
+    uint16_t port;
+    bool is_tls, has_proxy_header;
+    const char *protocols;
+};
+/* The i-th one. False: there is none. */
+bool nj__config_listener(const struct nj_server_config *c, uint32_t i, struct nj__listener *out);

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The files that a server opens as its user. */
+#include <string.h>
+
+#include "config/settings_validate.h"
+
+struct files {
+    uint32_t n;
+    struct nj_needed_file *file;
+};
+
+static void need(struct files *f, enum nj_file_need what, const char *option, const char *path)
+{
+    if (path)
+        f->file[f->n++] = (struct nj_needed_file){.option = option, .path = path, .need = what};
+}
+
+/* The types of media were read before; only a later server of this process reads them again. Who
+ * makes the socket checks it. */
+uint32_t nj_settings_list_files(const struct nj_settings *s,
+                                struct nj_needed_file file[NJ_SETTINGS_FILES_MAX])
+{
+    const struct nj_server_config *c = s->config;
+    const struct nj_ini *ini = s->policy ? s->policy->ini : NULL;
+    bool logs_to_file = c->access_log && strcmp(c->access_log, "-") != 0;
+    struct files f = {.file = file};
+
+    need(&f, NJ_NEED_FOLDER, "--root", c->root);
+    need(&f, NJ_NEED_READ, "--config", c->policy_file);
+    for (uint32_t i = 1; ini && i < ini->n_files; i++)
+        need(&f, NJ_NEED_READ, "include", ini->file[i].name);
+    for (uint32_t i = 0; s->policy && i < s->policy->n_list_files; i++)
+        need(&f, NJ_NEED_READ, "list", s->policy->list_file[i]);
+    for (uint32_t i = 0; i < NJ_SERVER_TLS_CERTS_MAX; i++) {
+        need(&f, NJ_NEED_READ, "--tls-cert", c->tls_cert[i]);
+        need(&f, NJ_NEED_READ, "--tls-key", c->tls_key[i]);
+        need(&f, NJ_NEED_READ, "--tls-ocsp", c->tls_ocsp[i]);
+    }
+    need(&f, NJ_NEED_READ, "--tls-client-ca", c->tls_client_ca);
+    need(&f, NJ_NEED_APPEND, "--keylog", c->tls_keylog);
+    need(&f, NJ_NEED_LOG, "--access-log", logs_to_file ? c->access_log : NULL);
+    need(&f, NJ_NEED_READ, NULL, c->mime_types);
+    need(&f, NJ_NEED_SOCKET, NULL, c->upgrade_socket);
+    return f.n;
+}
