@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* `nightjar convert`: prints the file of the configuration that equals a command line. */
+/* `nightjar convert`: prints the configuration file that equals a command line. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,7 +128,13 @@ int nj_app_convert(int argc, char **argv)
     nj_server_config_init(&config);
     bool ok = given && n_eal < argc;
     if (!ok)
-        fputs("usage: nightjar convert [EAL arguments] -- [options]\n", stderr);
+        fputs("nightjar: convert: no -- found: usage: nightjar convert [EAL arguments] -- "
+              "[options]\n",
+              stderr);
+    if (ok && n_eal > 1 && argv[1][0] != '-') {
+        fprintf(stderr, "nightjar: convert: %s: an EAL argument begins with -\n", argv[1]);
+        ok = false;
+    }
     ok = ok && nj_app_parse_options(argc - n_eal, argv + n_eal, &config, given) == 0;
     while (ok && given[n].option)
         n++;

@@ -10,7 +10,7 @@
 const struct help_exit_status help_exit_statuses[] = {
     {"0", "after a signal or when the requested output is complete"},
     {"1", "if the server could not start or did not stop cleanly"},
-    {"2", "if an option or the file of the configuration is invalid"},
+    {"2", "if an option or the configuration file is invalid"},
     {NULL, NULL},
 };
 
@@ -70,6 +70,7 @@ static const char *const topics[][2] = {
     {"user", "the user that serves"},
     {"process", "shutdown, upgrade, threads"},
     {"policy", "rates and limits of classes and clients"},
+    {"sites", "keys of sites and paths"},
     {"program", "--config, --check and others that print and exit"},
     {"all", "all options, and the exit status"},
     {NULL, NULL},

@@ -47,7 +47,7 @@ static void write_markdown(void)
           "\n"
           "`nightjar --help all` prints the same, `nightjar --help tls` one group. The last column "
           "has the section and key in the\n"
-          "file of the configuration, which nightjar.conf(5) describes with the keys that have no "
+          "configuration file, which nightjar.conf(5) describes with the keys that have no "
           "option; a switch is `yes` or `no` there.\n"
           "An option overrides the file; a list of values replaces that of the file, except of "
           "`--trusted-proxy`. `nightjar convert`\n"
@@ -56,7 +56,7 @@ static void write_markdown(void)
           "`64KiB`, `500ms`.\n",
           stdout);
     for (const struct nj_option *o = nj_options; o < nj_options + nj_n_options; o++) {
-        if (o->group)
+        if (o->group && nj_option_is_named(o))
             printf("\n## %s\n\n"
                    "| option | meaning | range | default | in the file |\n"
                    "|---|---|---|---|---|\n",

@@ -139,7 +139,7 @@ static const char man_end[] =
     "A second signal resets the connections that are still open.\n"
     ".TP\n"
     ".B SIGHUP\n"
-    "Open the access log again, and read the file of the configuration, certificates, keys and "
+    "Open the access log again, and read the configuration file, certificates, keys and "
     "OCSP\n"
     "responses again.\n"
     "A valid file applies at once; keys that only a start reads are named in the log.\n"
@@ -192,7 +192,7 @@ static const char man_end[] =
     "the folder to serve\n"
     ".TP\n"
     ".BI \\-\\-config \" FILE\"\n"
-    "the file of the configuration, e.g.\n"
+    "the configuration file, e.g.\n"
     ".I /etc/nightjar/nightjar.conf\n"
     ".TP\n"
     ".BI \\-\\-mime\\-types \" FILE\"\n"
@@ -249,9 +249,10 @@ void write_man(void)
 {
     fputs(man_begin, stdout);
     for (const struct nj_option *o = nj_options; o < nj_options + nj_n_options; o++) {
+        if (!nj_option_is_named(o))
+            continue;
         put_group(o->group);
-        if (nj_option_is_named(o))
-            man_option(o);
+        man_option(o);
     }
     fputs(".SH EXIT STATUS\n", stdout);
     for (const struct help_exit_status *s = help_exit_statuses; s->status; s++) {
@@ -338,6 +339,53 @@ static const char conf_begin[] =
     "Of the others, the log names each key whose change needs a restart.\n"
     ".SH SECTIONS\n";
 
+static const char conf_path[] = ".SS [path NAME PATH]\n"
+                                "The keys of [site NAME] except\n"
+                                ".IR name ,\n"
+                                "for a part of the site with that first name, or of\n"
+                                ".IR default .\n"
+                                "PATH is decoded:\n"
+                                ".TP\n"
+                                ".I /downloads/\n"
+                                "all paths below it, and /downloads\n"
+                                ".TP\n"
+                                ".I /robots.txt\n"
+                                "this path only\n"
+                                ".TP\n"
+                                ".I *.iso\n"
+                                "paths that end so\n"
+                                ".SS Precedence of sites and paths\n"
+                                "A host belongs to the site with that name, else to the one with "
+                                "the longest wildcard, else to\n"
+                                "[site default].\n"
+                                "Each section overrides the keys that it has, in this order: the "
+                                "site, the longest suffix, each\n"
+                                "prefix from the shortest to the longest, the exact path; lines\n"
+                                ".I header\n"
+                                "by the name of the field.\n"
+                                "A value of\n"
+                                ".I none\n"
+                                "(allow:\n"
+                                ".IR all ,\n"
+                                "methods:\n"
+                                ".IR any )\n"
+                                "removes what an outer section has set.\n"
+                                ".B nightjar \\-\\-check \\-\\-config\n"
+                                ".I FILE\n"
+                                ".B \\-\\-explain\n"
+                                ".I URL\n"
+                                "prints the lines that apply to a request.\n"
+                                ".SS Variables of URLs\n"
+                                ".TP\n"
+                                ".I $host\n"
+                                "the host of the request\n"
+                                ".TP\n"
+                                ".I $path\n"
+                                "its path and query\n"
+                                ".TP\n"
+                                ".I $rest\n"
+                                "what follows the PATH of the section, with the query\n";
+
 static const char conf_end[] = ".SH SEE ALSO\n"
                                ".BR nightjar (1)\n"
                                ".PP\n"
@@ -345,6 +393,8 @@ static const char conf_end[] = ".SH SEE ALSO\n"
                                ".IR /usr/share/doc/nightjar-doc :\n"
                                ".I docs/policy.md\n"
                                "(classes and limits, with examples),\n"
+                               ".I docs/sites.md\n"
+                               "(sites and paths),\n"
                                ".I docs/deploy.md\n"
                                "(what a reload changes, and how to restart without a cut).\n";
 
@@ -375,6 +425,7 @@ void write_conf_man(void)
             printf(".SS [%s]\n", section = o->section);
         conf_key(o);
     }
+    fputs(conf_path, stdout);
     fputs(conf_end, stdout);
 }
 

@@ -67,6 +67,14 @@ void nj_diag_add(struct nj_diags *f, const char *file, uint32_t line, const char
     insert_diag(f, file, line, text, len);
 }
 
+void nj_diag_add_line(struct nj_diags *f, const char *text)
+{
+    if (f->n++ < NJ_DIAGS_MAX) {
+        insert_diag(f, "", 0, text, strlen(text));
+        insert_diag(f, "", 0, "\n", 1);
+    }
+}
+
 void nj_diags_free(struct nj_diags *f)
 {
     free(f->text);
@@ -135,6 +143,7 @@ struct scan {
     uint32_t line;
     bool in_section; /* a valid one; entries of an invalid section are skipped */
     bool saw_section;
+    bool cuts;        /* a comment begins right behind the text of the line */
     char *free_space; /* unused part of ini->store */
 };
 
@@ -364,8 +373,8 @@ static void parse_entry(struct scan *s, const char *p, const char *end)
     else if (s->in_section &&
              grow(s, (void **)&s->ini->entry, s->ini->n_entries, sizeof *s->ini->entry)) {
         char *kept = copy_string(s, p, key_end);
-        s->ini->entry[s->ini->n_entries++] =
-            (struct nj_ini_entry){kept, unescape(copy_string(s, value, end)), s->file, s->line};
+        s->ini->entry[s->ini->n_entries++] = (struct nj_ini_entry){
+            kept, unescape(copy_string(s, value, end)), s->file, s->line, s->cuts};
         s->ini->section[s->ini->n_sections - 1].n++;
     }
 }
@@ -384,7 +393,9 @@ static void parse_line(struct scan *s, const char *p, const char *end)
         parse_section(s, p, end);
         return;
     }
-    end = comment(p, end);
+    const char *mark = comment(p, end);
+    s->cuts = mark < end && !is_space(mark[-1]);
+    end = mark;
     nj_ini_trim_range(&p, &end);
     uint32_t n_before = s->faults->n;
     parse_entry(s, p, end);

@@ -36,12 +36,15 @@ struct nj_diags {
 /* Add a diagnostic. `line` 0: about the whole file. */
 void nj_diag_add(struct nj_diags *f, const char *file, uint32_t line, const char *fmt, ...)
     NJ_PRINTF(4, 5);
+/* Add a line that says itself where, after the others. */
+void nj_diag_add_line(struct nj_diags *f, const char *text);
 void nj_diags_free(struct nj_diags *f);
 
 struct nj_ini_entry {
     const char *key, *value; /* not empty */
     const char *file;
     uint32_t line;
+    bool is_cut; /* a comment begins right behind the value */
 };
 
 struct nj_ini_section {

@@ -111,7 +111,8 @@ const struct nj_option nj_options[] = {
              "its --tls-key, in the same order"},
     {.name = "tls-key", .section = "tls", .key = "key", LIST(tls_key), .value = "FILE",
      .help = "private key in PEM of the certificate at the same position"},
-    {.name = "tls-port", .section = "tls", .key = "port", NUMBER(tls_port, 1, 65535, "a port"),
+    {.name = "tls-port", .needs = "tls-cert",
+     .section = "tls", .key = "port", NUMBER(tls_port, 1, 65535, "a port"),
      .value = "PORT",
      .default_text = "443", .help = "TCP port of TLS"},
     {.name = "tls-ocsp", .section = "tls", .key = "ocsp", LIST(tls_ocsp), .value = "FILE",
@@ -126,7 +127,7 @@ const struct nj_option nj_options[] = {
     {.name = "keylog", .section = "tls", TEXT(tls_keylog), .value = "FILE",
      .help = "append the secrets of all TLS connections to a file, to decrypt captures with "
              "Wireshark; needs --insecure-keylog"},
-    {.name = "insecure-keylog", .section = "tls", SWITCH(insecure_keylog),
+    {.name = "insecure-keylog", .needs = "keylog", .section = "tls", SWITCH(insecure_keylog),
      .help = "consent to --keylog: whoever reads the file can decrypt all connections"},
 
     {.name = "root", .group = "files", .section = "files", TEXT(root), .value = "DIR",
@@ -206,7 +207,7 @@ const struct nj_option nj_options[] = {
     {.name = "access-log", .group = "log", .section = "log", TEXT(access_log), .value = "FILE",
      .default_text = "none",
      .help = "log one line per request; -: standard output"},
-    {.name = "log-format", .section = "log", .default_text = "combined",
+    {.name = "log-format", .needs = "access-log", .section = "log", .default_text = "combined",
      WORD(log_format, NJ_LOG_COMBINED, NJ_LOG_LOGFMT, "combined|json|logfmt"),
      .help = "format of the access log"},
 
@@ -223,7 +224,8 @@ const struct nj_option nj_options[] = {
      .default_text = "none",
      .help = "take over from the server that listens at PATH, if there is one, without refusing a "
              "connection; then listen there for the next process (tap and net_af_packet only)"},
-    {.name = "upgrade-timeout", .section = "process", TIME(upgrade_timeout_s, 0),
+    {.name = "upgrade-timeout", .needs = "upgrade-socket",
+     .section = "process", TIME(upgrade_timeout_s, 0),
      .default_text = "1h",
      .help = "time for running responses after another process has taken over"},
     {.name = "workers", .section = "process", NUMBER(workers, 1, NJ_WORKERS_MAX, "a number"),
@@ -238,7 +240,7 @@ const struct nj_option nj_options[] = {
      .default_text = "ewyk",
      .help = "where handlers run: ewyk (by their type), or for comparison pc (all inline) or pec "
              "(all on workers)"},
-    {.name = "idle",
+    {.name = "idle", .hidden_by = "busy-poll",
      .section = "process", WORD(idle, NJ_IDLE_SLEEP, NJ_IDLE_INTERRUPT,
      "sleep|spin|pause|interrupt"),
      .default_text = "sleep",
@@ -325,7 +327,7 @@ const struct nj_option nj_options[] = {
     {KEY("class NAME", "action", "serve|drop|reset|forbid|429"),
      .help = "what happens to requests of the class"},
     {KEY("class NAME", "retry_after", "TIME"), .help = "of the action 429"},
-    {KEY("site NAME", "name", "NAME,..."), .may_repeat = true,
+    {KEY("site NAME", "name", "NAME,..."), .group = "sites", .may_repeat = true,
      .help = "more names of the site. [path NAME PATH] has the other keys, for what is below a "
              "path"},
     {KEY("site NAME", "redirect", "STATUS URL|https[:PORT]"),
@@ -350,7 +352,7 @@ const struct nj_option nj_options[] = {
      .help = "where requests go for which there is no file"},
 
     {.name = "config", .group = "program", TEXT(policy_file), .value = "FILE",
-     .help = "file of the configuration, see nightjar.conf(5); read again on SIGHUP. Options "
+     .help = "configuration file, see nightjar.conf(5); read again on SIGHUP. Options "
              "override the file: a list of values replaces that of the file, except of "
              "--trusted-proxy"},
     {.name = "check", .kind = NJ_OPTION_MODE,

@@ -32,6 +32,8 @@ struct nj_option {
     bool may_be_none;       /* "none" means NJ_NONE of that width */
     bool may_be_zero;       /* although it is less than `min` */
     bool may_repeat;        /* the key of NJ_OPTION_EAL and NJ_OPTION_KEY */
+    const char *needs;      /* option without which the key has no effect */
+    const char *hidden_by;  /* option with which it has none */
     uint16_t width, offset; /* of the field in struct nj_server_config, in bytes */
     double min, max;
     const char *expected; /* syntax of the value, for error messages, without range and "none" */

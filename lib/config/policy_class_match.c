@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Parses the keys that select the requests of a class: path, host, list, header, tls_subject
  * and hours. Reference: docs/policy.md. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/units.h"
 #include "config/policy_file.h"
 #include "http/proto/path.h"
+#include "log/address_text.h"
 
 #define PATH_WANTS                                                                                 \
     "paths as they are after decoding, from the root and without . and .., e.g. /iso/, at most "   \
     "255 bytes"
 #define HOST_WANTS   "hosts without port, e.g. files.example.org or [2001:db8::1]"
 #define HEADER_WANTS "NAME, or NAME: VALUE"
-#define LIST_WANTS   "names of [list NAME] sections"
 
 static bool is_path(struct nj_str p)
 {
@@ -53,6 +54,35 @@ static void read_values(struct nj__policy_reader *r, const struct nj_ini_entry *
     }
 }
 
+static const char *list_at(void *file, uint32_t i)
+{
+    struct nj_policy_file *f = file;
+    return i < f->n_lists ? f->list[i] : NULL;
+}
+
+/* A name that no list has; or what is none, such as a network. */
+static void report_list(struct nj__policy_reader *r, const struct nj_ini_entry *e,
+                        struct nj_str word)
+{
+    char name[NJ_INI_NAME_BYTES];
+    struct nj_addr addr;
+    unsigned bits;
+
+    snprintf(name, sizeof name, "%.*s", (int)word.n_bytes, word.p);
+    const char *near = nj__policy_closest_name(name, list_at, r->f);
+    if (nj_prefix_parse(word.p, word.n_bytes, &addr, &bits))
+        nj_diag_add(
+            r->faults, e->file, e->line,
+            "%s = %.80s: expected names of [list NAME] sections: make a section [list NAME] "
+            "with networks = %s",
+            e->key, e->value, name);
+    else
+        nj_diag_add(r->faults, e->file, e->line, "%s = %.80s: there is no [list %s]%s%s%s", e->key,
+                    e->value, name,
+                    near ? ": did you mean " : ": expected names of [list NAME] sections",
+                    near ? near : "", near ? "?" : "");
+}
+
 uint32_t nj__policy_parse_list_names(struct nj__policy_reader *r, const struct nj_ini_entry *e)
 {
     const char *at = e->value;
@@ -67,7 +97,7 @@ uint32_t nj__policy_parse_list_names(struct nj__policy_reader *r, const struct n
                 memcmp(r->f->list[i], word.p, word.n_bytes) != 0))
             i++;
         if (!any || i == r->f->n_lists) {
-            nj__policy_report_bad_value(r, e, LIST_WANTS);
+            report_list(r, e, word);
             return 0;
         }
         lists |= 1u << i;

@@ -124,7 +124,10 @@ static void report_unknown_key(struct nj__policy_reader *r, struct section *s,
     char word[NJ_INI_NAME_BYTES], meant[NJ_INI_NAME_BYTES], where[160];
 
     copy_key(word, e->key);
-    if (!find_key(s, word, where, sizeof where)) {
+    const char *ours = nj__policy_our_word(word);
+    if (ours)
+        snprintf(where, sizeof where, "here it is %s", ours);
+    else if (!find_key(s, word, where, sizeof where)) {
         const char *near = nj__policy_closest_name(word, key_name, s);
         copy_key(meant, near ? near : "");
         snprintf(where, sizeof where,
@@ -223,8 +226,11 @@ static void declare_override(struct nj__policy_reader *r, struct section *s)
 static enum kind unknown_section(struct nj__policy_reader *r, const struct section *s,
                                  const char *word)
 {
-    const char *near = nj__policy_closest_name(word, section_name, NULL);
+    const char *near = nj__policy_closest_name(word, section_name, NULL),
+               *ours = nj__policy_our_word(word);
 
+    if (ours)
+        return section_error(r, s, ours);
     if (!near)
         return section_error(r, s,
                              "eal, network, tls, files, storage, limits, log, user, process, "

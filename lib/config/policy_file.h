@@ -155,6 +155,8 @@ bool nj__policy_next_list_item(const char **at, struct nj_str *word);
 /* The name closest to `word` (Levenshtein distance), or NULL if none is close. */
 const char *nj__policy_closest_name(const char *word, const char *(*name)(void *ctx, uint32_t i),
                                     void *ctx);
+/* What a word of another server, e.g. try_files, is here; or NULL. */
+const char *nj__policy_our_word(const char *word);
 /* Convert a value of the file to lower case in place. */
 void nj__policy_to_lower(struct nj_str s);
 bool nj__policy_is_valid_name(const char *text, size_t n);

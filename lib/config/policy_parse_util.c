@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reports bad values, splits comma-separated lists, validates names, and finds the closest known
- * name (Levenshtein distance). */
+ * name (Levenshtein distance), or ours for a word of another server. */
 #include <string.h>
+#include <strings.h>
 
 #include "config/policy_file.h"
 
@@ -72,4 +73,36 @@ const char *nj__policy_closest_name(const char *word, const char *(*name)(void *
         }
     }
     return found;
+}
+
+/* Words of other servers, and ours. */
+static const char *const foreign[][2] = {
+    {"add_header", "header = add NAME: VALUE in [site] or [path]"},
+    {"autoindex", "listing in [files]"},
+    {"client_max_body_size", "max_body in [limits]"},
+    {"expires", "cache_control = max-age=SECONDS"},
+    {"keepalive_timeout", "idle_timeout in [limits]"},
+    {"limit_conn", "connections in [class default]"},
+    {"limit_rate", "request_rate in [class]"},
+    {"limit_req", "requests in [class]"},
+    {"location", "a section [path SITE PATH]"},
+    {"return", "redirect = 301 URL in [site] or [path]"},
+    {"rewrite", "redirect = 301 URL in [site] or [path]"},
+    {"server_name", "a section [site NAME]"},
+    {"server_tokens", "header = remove Server in [site]"},
+    {"ssl_certificate", "cert in [tls]"},
+    {"ssl_certificate_key", "key in [tls]"},
+    {"ssl_client_certificate", "client_ca in [tls]"},
+    {"try_files", "try = $path, /FILE in [site] or [path]"},
+    {"virtualhost", "a section [site NAME]"},
+    {"vhost", "a section [site NAME]"},
+    {"worker_processes", "-l in arguments of [eal]"},
+};
+
+const char *nj__policy_our_word(const char *word)
+{
+    for (size_t i = 0; i < NJ_ARRAY_LEN(foreign); i++)
+        if (strcasecmp(foreign[i][0], word) == 0)
+            return foreign[i][1];
+    return NULL;
 }

@@ -19,7 +19,7 @@
  * polls this often, once per millisecond, before the change is refused. */
 #define ADOPT_POLLS 100
 
-/* A parsed policy file and the matcher of its lists. */
+/* A parsed configuration file and the matcher of its lists. */
 struct source {
     struct nj_policy_file *file;
     struct nj_acl *acl;
@@ -432,8 +432,9 @@ static bool parse_change(struct nj_class_keys *keys, int of, char *pair, char *w
     *is = '\0';
     int key = nj_class_key_find(pair);
     if (key < 0 || (of < 0 && !nj_class_key_allowed_for_server((uint32_t)key)))
-        return nj_set_error(why, n, "%.60s: expected a limit that [%s] of the policy file has",
-                            pair, of < 0 ? "server" : "class NAME") == 0;
+        return nj_set_error(why, n,
+                            "%.60s: expected a limit that [%s] of the configuration file has", pair,
+                            of < 0 ? "server" : "class NAME") == 0;
     if (of > 0 && strcmp(pair, "connections") == 0)
         return nj_set_error(why, n, "connections: only the class default may set it") == 0;
     if (!nj_class_key_parse(keys, (uint32_t)key, is + 1, &expected))

@@ -5,11 +5,11 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/units.h"
 #include "config/config_by_name.h"
-#include "config/site_sections.h"
 
 struct warn_ctx {
     const struct nj_policy_file *f;
@@ -37,31 +37,46 @@ static bool is_always(struct nj_hours h)
 
 /* --- values ----------------------------------------------------------------------------------- */
 
-/* White space and a semicolon look like a comment. */
-static const char *looks_like_comment(const char *value)
+/* What a value has around it, or at its end, and is probably not meant as a part of it; or NULL. */
+static const char *looks_like_syntax(const char *v)
 {
-    for (const char *p = value; (p = strchr(p, ';')); p++)
-        if (p > value && (p[-1] == ' ' || p[-1] == '\t'))
-            return p;
-    return NULL;
+    const char *end = v + strlen(v) - 1;
+
+    for (const char *p = v; (p = strchr(p, ';')); p++)
+        if (p > v && (p[-1] == ' ' || p[-1] == '\t'))
+            return "what begins with ; is part of the value: start a comment with #";
+    if (*end == ';')
+        return "the ; is part of the value: remove it";
+    return end > v && *v == *end && (*v == '"' || *v == '\'')
+               ? "the quotes are part of the value: remove them"
+               : NULL;
 }
 
 static void warn_of_text(const struct warn_ctx *w)
 {
     for (uint32_t i = 0; i < w->f->ini->n_entries; i++) {
         const struct nj_ini_entry *e = &w->f->ini->entry[i];
-        const char *mark = looks_like_comment(e->value);
-        if (mark)
-            nj_diag_add(
-                w->out, e->file, e->line,
-                "warning: %s = %.80s: \"%.40s\" is part of the value; start a comment with #",
-                e->key, e->value, mark);
+        const char *what = looks_like_syntax(e->value);
+        if (what)
+            nj_diag_add(w->out, e->file, e->line, "warning: %s = %.80s: %s", e->key, e->value,
+                        what);
+        if (e->is_cut)
+            nj_diag_add(w->out, e->file, e->line,
+                        "warning: %s = %.80s: the value ends before #, which begins a comment; "
+                        "write \\# for a # of the value",
+                        e->key, e->value);
         if (strcmp(e->key, "path") == 0 && strchr(e->value, '*'))
             nj_diag_add(
                 w->out, e->file, e->line,
                 "warning: path = %.80s: * is taken literally; a path matches everything with "
                 "that prefix, e.g. /iso/",
                 e->value);
+        if (strcmp(e->key, "port") == 0 && strtoul(e->value, NULL, 10) > 31 &&
+            nj__policy_find_entry(w->f, "network", "port", e->value) == e)
+            nj_diag_add(w->out, e->file, e->line,
+                        "warning: port = %.80s: this is DPDK's number of a port, 0, 1, ...; the "
+                        "port of TCP is listen = %.80s",
+                        e->value, e->value);
     }
 }
 
@@ -309,31 +324,33 @@ static void warn_of_overruled(const struct warn_ctx *w)
     }
 }
 
-/* All hosts have the same files, so a rule of some hosts alone hides nothing. */
-static void warn_of_open_hosts(const struct warn_ctx *w)
+static bool is_set(const struct warn_ctx *w, const struct nj_option *o)
 {
-    const struct nj_site_sections *s = w->f->sites;
-    const struct nj_ini_section *at = NULL;
-    uint32_t hides = NJ_SITE_ALLOW | NJ_SITE_DENY | NJ_SITE_METHODS;
+    char key[NJ_OPTION_KEY_BYTES];
 
-    for (uint32_t i = 0; i < s->n_sites; i++) {
-        const struct nj_site_rules *rules = &s->sites[i].rules;
-        if (s->sites[i].n_names == 0 && rules->redirect_status != 0 &&
-            !rules->redirect_cleartext_only)
-            return;
-        if (s->sites[i].n_names == 0)
-            hides &= ~rules->keys;
+    return nj_config_is_set(w->given, o->name) ||
+           nj__policy_find_entry(w->f, o->section, nj_option_key(o, key), NULL);
+}
+
+/* Keys that need another one, or that another one hides, as the table says. */
+static void warn_of_pairs(const struct warn_ctx *w)
+{
+    char key[NJ_OPTION_KEY_BYTES];
+
+    for (const struct nj_option *o = nj_options; o < nj_options + nj_n_options; o++) {
+        const char *other = o->needs ? o->needs : o->hidden_by;
+        const struct nj_option *x = nj_options;
+        const struct nj_ini_entry *e =
+            other ? nj__policy_find_entry(w->f, o->section, nj_option_key(o, key), NULL) : NULL;
+        while (e && strcmp(x->name, other) != 0)
+            x++;
+        if (!e || is_set(w, x) == (o->needs != NULL))
+            continue;
+        nj_option_key(x, key);
+        nj_diag_add(w->out, e->file, e->line, "warning: %s: without effect: [%s] %s is %sset%s",
+                    e->key, x->section, key, o->needs ? "not " : "",
+                    o->needs ? "" : ": remove one of them");
     }
-    for (uint32_t i = 0; i < s->n_sites && !at; i++)
-        if (s->sites[i].n_names > 0 && (s->sites[i].rules.keys & hides))
-            at = s->site_at[i];
-    for (uint32_t i = 0; i < s->n_paths && !at; i++)
-        if (s->sites[s->paths[i].site].n_names > 0 && (s->paths[i].rules.keys & hides))
-            at = s->path_at[i];
-    if (at)
-        nj_diag_add(w->out, at->file, at->line,
-                    "warning: other hosts have the same files without the rules of this section: "
-                    "repeat them in each site, also in [site default], or use a class");
 }
 
 /* A trusted proxy has no limits as a client. */
@@ -367,6 +384,7 @@ void nj_policy_warn(const struct nj_policy_file *f, const char *path,
     warn_of_classes(&w);
     warn_of_no_match(&w);
     warn_of_lists(&w);
-    warn_of_open_hosts(&w);
+    nj__site_warn(f, given, warnings);
+    warn_of_pairs(&w);
     warn_of_overruled(&w);
 }

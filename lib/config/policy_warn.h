@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Warnings about valid settings that are probably not intended: text that looks like a comment or a
- * pattern, unreachable classes, oversubscribed rates, keys without effect. For --check, start and
- * SIGHUP. Pure.
+ * pattern, unreachable classes, oversubscribed rates, keys without effect or that contradict each
+ * other. For --check, start and SIGHUP. Looks whether files of sites are there.
  */
 #pragma once
 
@@ -12,3 +12,7 @@
  * the configuration of the command line, which overrides the file. */
 void nj_policy_warn(const struct nj_policy_file *f, const char *path,
                     const struct nj_server_config *given, struct nj_diags *warnings);
+
+/* site_warn.c: those about sites and paths. */
+void nj__site_warn(const struct nj_policy_file *f, const struct nj_server_config *given,
+                   struct nj_diags *warnings);

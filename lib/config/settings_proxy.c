@@ -36,8 +36,9 @@ int nj__settings_read_proxy_ports(struct nj_settings *s, char *why, size_t n)
         if (read_port(s, i, why, n) != 0)
             return -1;
     if (c->proxy_protocol[0] && !s->policy->trusted)
-        return nj_set_error(why, n,
-                            "--proxy-protocol needs --trusted-proxy NETWORK, or trusted_proxy in "
-                            "[client] of the policy file: only these may connect to that port");
+        return nj_set_error(
+            why, n,
+            "--proxy-protocol needs --trusted-proxy NETWORK, or trusted_proxy in "
+            "[client] of the configuration file: only these may connect to that port");
     return 0;
 }

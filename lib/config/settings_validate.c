@@ -4,6 +4,7 @@
 #include "config/settings_validate.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -14,9 +15,10 @@
 #include "http/files/mime_type.h"
 
 /* Called last, since only this step allocates. */
-static int read_handlers(struct nj_settings *s, const struct nj_server_config *config, char *why,
-                         size_t n)
+static int read_handlers(struct nj_settings *s, char *why, size_t n)
 {
+    const struct nj_server_config *config = s->config;
+
     if (config->n_routes == 0)
         return 0;
     s->routes = nj_routes_new(config->routes, config->n_routes, why, n);
@@ -43,43 +45,38 @@ static int check_upgrade_socket(const char *path, char *why, size_t n)
     return 0;
 }
 
-static int read_remaining(struct nj_settings *s, const struct nj_server_config *config, char *why,
-                          size_t n)
+static int check_root(struct nj_settings *s, char *why, size_t n)
 {
+    const char *root = s->config->root;
     struct stat st;
 
-    if (nj__settings_read_network(s, why, n) != 0)
-        return -1;
-    if (nj_config_check_ranges(config, why, n) != 0)
-        return -1;
-    if (config->root && stat(config->root, &st) != 0)
-        return nj_set_error(why, n, "--root %s: %s", config->root, strerror(errno));
-    if (config->root && !S_ISDIR(st.st_mode))
-        return nj_set_error(why, n, "--root %s: not a folder", config->root);
-    if (check_upgrade_socket(config->upgrade_socket, why, n) != 0)
-        return -1;
-    if (nj__settings_read_http(s, why, n) != 0 || nj__settings_check_tls(s, why, n) != 0 ||
-        nj__settings_read_proxy_ports(s, why, n) != 0)
-        return -1;
-    return read_handlers(s, config, why, n);
+    if (root && stat(root, &st) != 0)
+        return nj_set_error(why, n, "--root %s: %s", root, strerror(errno));
+    if (root && !S_ISDIR(st.st_mode))
+        return nj_set_error(why, n, "--root %s: not a folder", root);
+    return check_upgrade_socket(s->config->upgrade_socket, why, n);
 }
 
-/* An address and something to serve. */
-static int check_complete(const struct nj_server_config *c, char *why, size_t n)
+static int check_complete_address(struct nj_settings *s, char *why, size_t n)
 {
-    if (!c->addr[0])
-        return nj_set_error(why, n,
-                            "--addr is missing: give our address on the link, e.g. --addr "
-                            "198.18.0.2/24%s",
-                            c->policy_file ? ", or addr in [network] of the file" : "");
-    if (!c->root && c->n_routes == 0)
-        return nj_set_error(why, n,
-                            "--root is missing: give the folder to serve, e.g. --root /srv/www%s",
-                            c->policy_file ? ", or root in [files] of the file" : "");
-    return 0;
+    if (s->config->addr[0])
+        return 0;
+    return nj_set_error(why, n,
+                        "--addr is missing: give our address on the link, e.g. --addr "
+                        "198.18.0.2/24%s",
+                        s->config->policy_file ? ", or addr in [network] of the file" : "");
 }
 
-static int check_addresses(const struct nj_settings *s, char *why, size_t n)
+static int check_complete_root(struct nj_settings *s, char *why, size_t n)
+{
+    if (s->config->root || s->config->n_routes > 0)
+        return 0;
+    return nj_set_error(why, n,
+                        "--root is missing: give the folder to serve, e.g. --root /srv/www%s",
+                        s->config->policy_file ? ", or root in [files] of the file" : "");
+}
+
+static int check_addresses(struct nj_settings *s, char *why, size_t n)
 {
     for (uint32_t i = 0; i < s->n_ports; i++) {
         const struct nj_settings_port *p = &s->port[i];
@@ -89,6 +86,59 @@ static int check_addresses(const struct nj_settings *s, char *why, size_t n)
                 p->id, p->id);
     }
     return 0;
+}
+
+static int check_ranges(struct nj_settings *s, char *why, size_t n)
+{
+    return nj_config_check_ranges(s->config, why, n);
+}
+
+static int check_tls(struct nj_settings *s, char *why, size_t n)
+{
+    return nj__settings_check_tls(s, why, n);
+}
+
+/* The order of the messages. Those before and after the others need a complete configuration. The
+ * last ones need that no other has failed. */
+static const struct {
+    int (*read)(struct nj_settings *s, char *why, size_t n);
+    bool of_complete, last;
+} steps[] = {
+    {.read = check_complete_address, .of_complete = true},
+    {.read = check_complete_root, .of_complete = true},
+    {.read = nj__settings_read_network},
+    {.read = check_ranges},
+    {.read = check_root},
+    {.read = nj__settings_read_http},
+    {.read = check_tls},
+    {.read = nj__settings_read_proxy_ports},
+    {.read = nj__settings_load_mime_types, .last = true},
+    {.read = check_addresses, .of_complete = true, .last = true},
+    {.read = read_handlers, .last = true},
+};
+
+/* Runs all steps. One error is in `why`; more are in s->faults, and `why` has their number. */
+static int run_steps(struct nj_settings *s, bool is_complete, char *why, size_t n)
+{
+    char first[512] = "", text[512];
+    uint32_t n_errors = 0;
+
+    for (size_t i = 0; i < NJ_ARRAY_LEN(steps); i++) {
+        if ((steps[i].of_complete && !is_complete) || (steps[i].last && n_errors > 0) ||
+            steps[i].read(s, text, sizeof text) == 0)
+            continue;
+        nj_policy_file_name_source(s->policy, s->given, text, sizeof text);
+        if (n_errors++ == 0)
+            snprintf(first, sizeof first, "%s", text);
+        if (n_errors == 2)
+            nj_diag_add_line(&s->faults, first);
+        if (n_errors > 1)
+            nj_diag_add_line(&s->faults, text);
+    }
+    return n_errors == 0 ? 0
+           : n_errors == 1
+               ? nj_set_error(why, n, "%s", first)
+               : nj_set_error(why, n, "%u errors, see above; nothing was started", n_errors);
 }
 
 static int read_settings(struct nj_settings *s, const struct nj_server_config *config,
@@ -103,12 +153,12 @@ static int read_settings(struct nj_settings *s, const struct nj_server_config *c
         return nj_set_error(why, n, "%s: %u error%s, see above; nothing was started",
                             config->policy_file ? config->policy_file : "no policy", s->faults.n,
                             s->faults.n == 1 ? "" : "s");
-    if ((!is_complete || check_complete(s->config, why, n) == 0) &&
-        read_remaining(s, s->config, why, n) == 0 && nj__settings_load_mime_types(s, why, n) == 0 &&
-        (!is_complete || check_addresses(s, why, n) == 0))
+    if (run_steps(s, is_complete, why, n) == 0)
         return 0;
-    nj_policy_file_name_source(s->policy, config, why, n);
+    struct nj_diags faults = s->faults;
+    s->faults = (struct nj_diags){0};
     nj_settings_free(s);
+    s->faults = faults;
     return -1;
 }
 

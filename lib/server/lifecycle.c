@@ -93,8 +93,8 @@ static void free_server(struct nj_server *s)
     nj_pages_unmap(s, sizeof *s);
 }
 
-/* Logs the errors of the policy file. `why` gets the first one as well, except in nj_server_run(),
- * which prints both to the same place. */
+/* Logs the errors of the configuration file. `why` gets the first one as well, except in
+ * nj_server_run(), which prints both to the same place. */
 static void log_config_errors(const struct nj_server *s, char *why, size_t why_bytes)
 {
     const struct nj_diags *faults = &s->settings.faults;
@@ -355,7 +355,7 @@ static void handle_signal(struct nj_server *s, int number)
     } else if (number == SIGHUP) {
         nj_server_reload(s);
         if (!s->given.policy_file && !s->tls.has_tls)
-            nj_log(NJ_LEVEL_INFO, "SIGHUP: no policy file (--config) to reload%s",
+            nj_log(NJ_LEVEL_INFO, "SIGHUP: no configuration file (--config) to reload%s",
                    s->access ? "; the access log was reopened" : "");
     } else if (number == SIGUSR2) { /* nginx starts a new binary; its users may expect that */
         nj_log(NJ_LEVEL_INFO, "SIGUSR2 does nothing: to upgrade, start another process with the "

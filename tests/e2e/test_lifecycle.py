@@ -113,7 +113,7 @@ class Drain(unittest.TestCase):
         client.ping()
         until("the connection counted", lambda: server.stats()["connections"] == 1)
         server.signal(signal.SIGHUP)
-        until("a message", lambda: "SIGHUP: no policy file" in self.world.errors())
+        until("a message", lambda: "SIGHUP: no configuration file" in self.world.errors())
         server.signal(signal.SIGUSR2)
         until("a message", lambda: "SIGUSR2 does nothing" in self.world.errors())
         server.signal()
@@ -122,7 +122,7 @@ class Drain(unittest.TestCase):
         lines = self.world.errors().splitlines()
         for line in lines:
             self.assertRegex(line, f"^{TIME} nightjar: (info|warning): ")
-        for message in ("ready: http://198.18.0.2:80/ serves ", "SIGHUP: no policy file",
+        for message in ("ready: http://198.18.0.2:80/ serves ", "SIGHUP: no configuration file",
                         "--live: standard error is not a terminal", "stopping: 1 connection open",
                         f"; version {version()}"):
             self.assertEqual(1, sum(message in line for line in lines), (message, lines))
@@ -178,7 +178,7 @@ class EarlySignals(unittest.TestCase):
         self.world.start()
 
     def test_signals_that_a_server_handles(self):
-        for number, line in ((signal.SIGHUP, "SIGHUP: no policy file"),
+        for number, line in ((signal.SIGHUP, "SIGHUP: no configuration file"),
                              (signal.SIGUSR1, "ready: "), (signal.SIGUSR2, "SIGUSR2 does nothing")):
             with self.subTest(signal=number.name):
                 self.start(number)

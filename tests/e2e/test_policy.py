@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The policy file: what is said of bad ones, and how another one comes into force."""
+"""The configuration file: what is said of bad ones, and how another one comes into force."""
+import json
 import os
 import re
 import subprocess
@@ -173,6 +174,55 @@ class Check(unittest.TestCase):
         self.assertEqual(SHOWN, done.stdout.partition("access log\n")[0])
         self.assertEqual([f"{self.path}:{line}: warning:" for line in (15, 16)],
                          [" ".join(x.split()[:2]) for x in done.stderr.splitlines()], done.stderr)
+
+    def test_json(self):
+        """What is shown, warnings and errors are objects with file and line."""
+        def items(text, status, *options):
+            self.write(text)
+            done = check("--json", "--config", self.path, *options)
+            self.assertEqual((status, ""), (done.returncode, done.stderr))
+            return json.loads(done.stdout)
+
+        def lines(items, kind):
+            return [i["line"] for i in items if i["kind"] == kind and i["file"] == self.path]
+
+        shown = items(EVERYTHING, 0)
+        self.assertEqual([15, 16], lines(shown, "warning"))
+        self.assertEqual([17], lines(shown, "site"))
+        self.assertIn("needed for a start", [i["kind"] for i in shown])
+        self.assertEqual([2, 4, 6, 8], lines(items(FAULTS, 2), "error"))
+        authority = Authority(os.path.dirname(self.path), "authority")
+        cert, key = authority.sign("server", "/CN=server", 300,
+                                   "subjectAltName=DNS:nightjar.test,IP:192.0.2.1")
+        for file in (cert, key):
+            os.chmod(file, 0o644)
+        shown = items("", 0, "--tls-cert", cert, "--tls-key", key)
+        found = [i for i in shown if i["kind"] == "certificate"]
+        self.assertEqual([cert], [i["name"] for i in found])
+        values = {k["key"]: k["value"] for k in found[0]["keys"]}
+        self.assertEqual("nightjar.test, 192.0.2.1", values["names"])
+        self.assertRegex(values["expires"], r"^20\d\d-\d\d-\d\dT")
+
+    def test_files_are_tried_as_the_user(self):
+        os.chmod(os.path.dirname(self.path), 0o755)
+        self.write("192.0.2.1\n", hidden := os.path.join(os.path.dirname(self.path), "list"))
+        os.chmod(hidden, 0o600)
+        self.write(f"[list l]\nfile = {hidden}\n[server]\ndeny = l\n[user]\nname = nobody\n")
+        done = check("--config", self.path)
+        self.assertEqual(2, done.returncode)
+        self.assertIn(f"list {hidden}: user nobody (group nogroup) cannot read it", done.stderr)
+        self.assertIn(f"file {hidden}\n    of = list\n    user = nobody\n    may = not use it\n",
+                      done.stdout)
+        os.chmod(hidden, 0o644)
+        self.assertEqual(0, check("--config", self.path).returncode)
+
+    def test_help_about_sites(self):
+        done = subprocess.run([server_path(), "--help", "sites"], capture_output=True, text=True,
+                              timeout=time_limit())
+        self.assertEqual(0, done.returncode, done.stderr)
+        for word in ("[site NAME] redirect = ", "[site NAME] try = "):
+            self.assertIn(word, done.stdout)
+        self.assertNotIn("[class NAME]", done.stdout)
 
     def test_a_rate_is_shown_as_it_was_written(self):
         for rate in ("800Mbit/s", "20MiB/s", "1Gbit/s", "123457B/s"):

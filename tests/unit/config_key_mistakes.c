@@ -8,6 +8,7 @@
 #include "base/compiler.h"
 #include "config/config_by_name.h"
 #include "config/policy_file.h"
+#include "config/policy_warn.h"
 #include "config/settings_validate.h"
 #include "support/scratch.h"
 
@@ -346,4 +347,118 @@ Test(config_key_mistakes, the_command_line_is_named_by_its_option)
     cr_assert_eq(nj_settings_from_partial_config(&s, &c, why, sizeof why), 0, "%s", why);
     cr_expect(s.config->listen_port == 80 && s.config->cache_bytes == 1u << 30);
     nj_settings_free(&s);
+}
+
+/* The warnings of a file with these lines, below each other. */
+static const char *warnings_of(const char *text, struct nj_diags *warnings)
+{
+    struct nj_server_config given, effective;
+
+    nj_diags_free(&faults);
+    nj_server_config_init(&given);
+    effective = given;
+    struct nj_policy_file *f = nj_policy_file_parse("p", text, strlen(text), &effective, &faults);
+    cr_assert(f, "%s%s", text, faults.text);
+    nj_diags_free(warnings);
+    nj_policy_warn(f, "p", &given, warnings);
+    nj_policy_file_free(f);
+    return warnings->text ? warnings->text : "";
+}
+
+/* Each key that needs another one, or that another one hides. */
+Test(config_key_mistakes, pairs_of_the_table)
+{
+    char key[NJ_OPTION_KEY_BYTES], with[NJ_OPTION_KEY_BYTES], told[160], text[512];
+    struct nj_diags warnings = {0};
+    uint32_t n = 0;
+
+    for (const struct nj_option *o = nj_options; o < nj_options + nj_n_options; o++) {
+        const struct nj_option *x = nj_options;
+        const char *other = o->needs ? o->needs : o->hidden_by;
+        if (!other)
+            continue;
+        while (x < nj_options + nj_n_options && strcmp(x->name, other) != 0)
+            x++;
+        cr_assert_lt(x, nj_options + nj_n_options, "%s", other);
+        nj_option_key(x, with);
+        snprintf(told, sizeof told, "%s: without effect: [%s] %s is ", nj_option_key(o, key),
+                 x->section, with);
+        int at = snprintf(text, sizeof text, "[%s]\n%s = %s\n", o->section, key, good_value(o));
+        cr_expect_eq(strstr(warnings_of(text, &warnings), told) != NULL, o->needs != NULL, "%s%s",
+                     text, warnings.text);
+        snprintf(text + at, sizeof text - (size_t)at, "%s = %s\n", with, good_value(x));
+        cr_expect_eq(strstr(warnings_of(text, &warnings), told) != NULL, o->hidden_by != NULL,
+                     "%s%s", text, warnings.text);
+        n++;
+    }
+    cr_expect_geq(n, 5);
+    nj_diags_free(&warnings);
+}
+
+/* Below a redirect, each key of a path is told, unless redirects have it, too. */
+Test(config_key_mistakes, keys_below_a_redirect)
+{
+    static const char *const of_redirects[] = {"name", "redirect", "header", "allow",
+                                               "deny", "cors",     "hsts"};
+    char key[NJ_OPTION_KEY_BYTES], text[512];
+    struct nj_diags warnings = {0};
+
+    for (const struct nj_option *o = nj_options; o < nj_options + nj_n_options; o++) {
+        bool is_of = !o->section || strcmp(o->section, "site NAME") != 0;
+        nj_option_key(o, key);
+        for (size_t i = 0; i < NJ_ARRAY_LEN(of_redirects); i++)
+            is_of |= strcmp(of_redirects[i], key) == 0;
+        if (is_of)
+            continue;
+        snprintf(text, sizeof text, "[site x]\n[path x /a/]\nredirect = 301 /b\n%s = %s\n", key,
+                 good_value(o));
+        snprintf(key + strlen(key), 20, ": without effect");
+        cr_expect(strstr(warnings_of(text, &warnings), key) && strstr(warnings.text, "p:4: "),
+                  "%s%s", text, warnings.text ? warnings.text : "");
+    }
+    nj_diags_free(&warnings);
+}
+
+Test(config_key_mistakes, words_of_other_servers)
+{
+    expect_refused("site x", "try_files", "$uri /index.html", "here it is try = $path, /FILE in [");
+    expect_refused("tls", "ssl_certificate", "a", "here it is cert in [tls]");
+    expect_refused("site x", "return", "301 /x", "here it is redirect = 301 URL");
+    cr_expect(!parse("[location /x]\n"));
+    cr_expect_str_eq(faults.text, "p:1: [location /x]: expected a section [path SITE PATH]\n");
+}
+
+Test(config_key_mistakes, names_of_lists)
+{
+    expect_refused("server", "allow", "192.0.2.0/24",
+                   "make a section [list NAME] with networks = 192.0.2.0/24");
+    expect_refused("site x", "deny", "qqqq", "there is no [list qqqq]: expected names of [list");
+    cr_expect(!parse("[list office]\nnetworks = 192.0.2.1\n[class a]\nlist = offce\n"));
+    cr_expect_str_eq(faults.text,
+                     "p:4: list = offce: there is no [list offce]: did you mean office?\n");
+}
+
+/* Errors that only all settings together show are told all at once. */
+Test(config_key_mistakes, several_errors)
+{
+    static const char text[] = "[network]\nvlan = 5000\n[files]\nroot = /nowhere\n[tls]\n"
+                               "client_optional = yes\n";
+    char path[64], why[512];
+    struct nj_server_config c;
+    struct nj_settings s;
+
+    scratch_make();
+    snprintf(path, sizeof path, "%s/nightjar.conf", scratch);
+    FILE *f = fopen(path, "w");
+    cr_assert(f && fputs(text, f) > 0 && fclose(f) == 0);
+    nj_server_config_init(&c);
+    c.policy_file = path;
+    cr_expect_eq(nj_settings_from_partial_config(&s, &c, why, sizeof why), -1);
+    cr_expect_str_eq(why, "3 errors, see above; nothing was started");
+    cr_expect_eq(s.faults.n, 3);
+    cr_expect(strstr(s.faults.text, ":2: vlan 5000: ") &&
+                  strstr(s.faults.text, ":4: root /nowhere: No such file") &&
+                  strstr(s.faults.text, ":6: client_optional needs client_ca\n"),
+              "%s", s.faults.text);
+    nj_diags_free(&s.faults);
 }

@@ -107,7 +107,8 @@ static const struct {
      "2: burst = 100B: expected a size such as 64KiB, from 5840 bytes to "
      "1GiB, or none\n"},
     {"[server]\nrate = 2B/s\nceiling = 1B/s\n", "1: [server]: rate must not exceed ceiling\n"},
-    {"[server]\ndeny = x\n", "2: deny = x: expected names of [list NAME] sections\n"},
+    {"[server]\ndeny = x\n",
+     "2: deny = x: there is no [list x]: expected names of [list NAME] sections\n"},
     {"[server]\ndeny_action = serve\n", "2: deny_action = serve: expected drop, reset or "
                                         "forbid\n"},
     {"[client]\nby = header\n", "2: by = header: expected address, header NAME or cookie NAME\n"},
@@ -132,7 +133,7 @@ static const struct {
                                             "22:00-06:00\n"},
     {"[class a]\nhost = a:80\nlist = b\npath = /\n",
      "2: host = a:80: expected hosts without port, e.g. files.example.org or [2001:db8::1]\n"
-     "3: list = b: expected names of [list NAME] sections\n"},
+     "3: list = b: there is no [list b]: expected names of [list NAME] sections\n"},
     {"[class a]\npath = a\nx\nrate = y\n",
      "2: path = a: expected paths as they are after decoding, from the root and without . and .., "
      "e.g. /iso/, at most 255 bytes\n"

@@ -33,8 +33,8 @@ static const char *warn(const char *text, const struct nj_server_config *given)
 static const struct {
     const char *text, *told;
 } cases[] = {
-    {"[class a]\npath = /iso/ ; all of it\n",
-     "2: path = /iso/ ; all of it: \"; all of it\" is part of the value; start a comment with #"},
+    {"[class a]\npath = /iso/ ; all of it\n", "2: path = /iso/ ; all of it: what begins with ; is "
+                                              "part of the value: start a comment with #"},
     {"[class a]\nheader = X-A: b;c # right\npath = /a;b\n", ""},
     {"[class a]\npath = /iso/*\n", "2: path = /iso/*: * is taken literally; a path matches "
                                    "everything with that prefix, e.g. /iso/"},
@@ -99,13 +99,74 @@ static const struct {
     {"[list l]\nnetworks = 192.0.2.0/24\n",
      "1: [list l]: without effect: no class, site, allow or deny names it"},
     {"[site a]\n[path a /x/]\nmethods = GET\n",
-     "2: other hosts have the same files without the rules of this section: repeat them in each "
-     "site, also in [site default], or use a class"},
+     "2: other hosts: the same files without the rules of this section: repeat them in each site, "
+     "also in [site default], or use a class"},
     {"[site a]\n[path a /x/]\nmethods = GET\n[site default]\nheader = remove Server\n",
-     "2: other hosts have the same files without the rules of this section: repeat them in each "
-     "site, also in [site default], or use a class"},
+     "2: other hosts: the same files without the rules of this section: repeat them in each site, "
+     "also in [site default], or use a class"},
+    {"[site a]\n[path a /x/]\nmethods = GET\n[site b]\n[site default]\nmethods = GET\n",
+     "2: [site b]: the same files without the rules of this section: repeat them in each site, "
+     "also in [site default], or use a class"},
     {"[site a]\n[path a /x/]\nmethods = GET\n[site default]\nmethods = GET\n", ""},
     {"[site a]\n[path a /x/]\nmethods = GET\n[site default]\nredirect = 302 https://a/\n", ""},
+
+    /* Keys of a section that contradict each other. */
+    {"[site a]\n[path a /x/]\nredirect = 301 /y\ntry = $path, /f\n",
+     "4: try: without effect: redirect on line 3 answers first: remove one of them"},
+    {"[site a]\nredirect = 301 /y/z\nmissing = redirect https://b/$path\n[path a /y/]\n"
+     "redirect = none\n",
+     ""},
+    {"[site a]\ntry = $path, /f\nmissing = redirect https://b/$path\n",
+     "3: missing: without effect: try on line 2 sends its file: remove one of them"},
+    {"[site a]\nredirect = 302 /down.html\n",
+     "2: redirect = 302 /down.html: a loop: a request for /x comes back to this section: set "
+     "redirect = none for the target, in a [path] section"},
+    {"[site a]\nredirect = 302 /down.html\n[path a /down.html]\nredirect = none\n", ""},
+    {"[site a]\nredirect = 301 http://$host/x$path\n",
+     "2: redirect = 301 http://$host/x$path: a loop: a request for /x comes back to this section: "
+     "set redirect = none for the target, in a [path] section"},
+    {"[site a]\n[path a /x/]\nredirect = 301 http://b/x/\n[site b]\nredirect = 301 http://a$path\n",
+     "3: redirect = 301 http://b/x/: a loop: a request for /x/x comes back to this section: set "
+     "redirect = none for the target, in a [path] section\n"
+     "p:5: warning: redirect = 301 http://a$path: a loop: a request for /x comes back to this "
+     "section: set redirect = none for the target, in a [path] section"},
+    {"[site a]\nredirect = 301 https://$host$path\n", ""}, /* who has https is not known */
+    {"[site a]\nredirect = https\n",
+     "2: redirect = https: no port of this server speaks https: set cert and key in [tls]"},
+    {"[site a]\nhsts = 1d\n",
+     "2: hsts = 1d: no port of this server speaks https: set cert and key in [tls]"},
+    {"[site a]\nhsts = 1d\nredirect = https\n[client]\ntrusted_proxy = 10.0.0.0/8\n", ""},
+    {"[site a]\nredirect = https\n[tls]\ncert = c\nkey = k\nport = 8443\n",
+     "2: redirect = https: https is at port 8443 of this server: expected redirect = https:8443"},
+    {"[site a]\nredirect = https:8443\n[tls]\ncert = c\nkey = k\nport = 8443\n", ""},
+    {"[site a]\nhsts = 30d, preload\n[tls]\ncert = c\nkey = k\n",
+     "2: hsts = 30d, preload: browsers preload only with subdomains and a year at least: expected "
+     "365d, subdomains, preload"},
+    {"[site a]\nhsts = 365d, subdomains, preload\n[tls]\ncert = c\nkey = k\n", ""},
+    {"[site a]\ncors = *\nheader = set Access-Control-Allow-Origin: *\n",
+     "2: cors: a line header = ... access-control-allow-origin of this section changes the same "
+     "field: remove one of them"},
+    {"[site default]\nallow = l\ndeny = l\n[list l]\nnetworks = 192.0.2.1\n",
+     "2: allow: [list l] without effect: deny on line 3 has it, too: remove one of them"},
+    {"[site a]\n[path a /x/*.iso]\ncors = *\n",
+     "2: [path a /x/*.iso]: * is taken literally: expected a prefix such as /iso/ or a suffix such "
+     "as *.iso; no section combines them"},
+    {"[site a]\n[path a /x/]\n", "2: [path a /x/]: without effect: the section has no key"},
+    {"[files]\nroot = /etc\n[site a]\ntry = $path, /passwd\n[path a /x/]\ntry = $path, /no\n",
+     "6: try = $path, /no: there is no file /etc/no"},
+
+    /* What is probably meant otherwise. */
+    {"[files]\ncache_control = \"no-store\"\n",
+     "2: cache_control = \"no-store\": the quotes are part of the value: remove them"},
+    {"[files]\ncache_control = no-store;\n",
+     "2: cache_control = no-store;: the ; is part of the value: remove it"},
+    {"[site a]\n[path a /o]\nredirect = 301 /x#y\n",
+     "3: redirect = 301 /x: the value ends before #, which begins a comment; write \\# for a # of "
+     "the value"},
+    {"[site a]\n[path a /o]\nredirect = 301 /x\\#y # a comment\n", ""},
+    {"[network]\nport = 80\n",
+     "2: port = 80: this is DPDK's number of a port, 0, 1, ...; the port of TCP is listen = 80"},
+    {"[network]\nport = 1=3-4\n[tls]\ncert = c\nport = 8443\n", ""},
 };
 
 Test(config_policy_warn, one_line_each)

@@ -430,7 +430,7 @@ Test(config_settings_validate, proxy_protocol)
 
     c.proxy_protocol[0] = "80";
     expect(&c, "--proxy-protocol needs --trusted-proxy NETWORK, or trusted_proxy in [client] of "
-               "the policy file: only these may connect to that port");
+               "the configuration file: only these may connect to that port");
     c.trusted_proxy[0] = "10.0.0.0/8";
     cr_assert_eq(nj_settings_from_config(&s, &c, said, sizeof said), 0, "%s", said);
     cr_expect(s.proxy_port[0] == 80 && s.proxy_port[1] == 0);

@@ -140,7 +140,8 @@ static const struct {
      "2: header = set content-length: 5: only the server can set or remove this field\n"},
     {HEAD "header = set a: b\nheader = remove A\n",
      "3: header = remove a: a line above changes the same field\n"},
-    {HEAD "deny = nobody\n", "2: deny = nobody: expected names of [list NAME] sections\n"},
+    {HEAD "deny = nobody\n",
+     "2: deny = nobody: there is no [list nobody]: expected names of [list NAME] sections\n"},
 };
 
 Test(config_site_sections, faults)

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Warns of keys of sites and paths that are valid and contradict each other. One function per kind
+ * of warning; a key that is new in the table needs none. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/units.h"
+#include "config/config_by_name.h"
+#include "config/policy_warn.h"
+#include "config/site_sections.h"
+#include "http/site/site_location.h"
+
+#define HOPS_MAX    8        /* of redirects that are followed */
+#define LOOKUPS_MAX 1000000u /* of warn_of_open_hosts() */
+
+struct ctx {
+    const struct nj_policy_file *f;
+    const struct nj_site_sections *s;
+    const struct nj_server_config *given;
+    const struct nj_sites *table;
+    struct nj_diags *out;
+};
+
+/* A section of a site or a path, and a request that it has. */
+struct section {
+    const struct nj_ini_section *at;
+    const struct nj_site_rules *rules;
+    uint32_t site;
+    bool is_site;
+    char host[NJ_SITE_HOST_MAX + 8], path[NJ_PATH_MAX];
+};
+
+static const struct nj_ini_entry *entry_in(const struct ctx *w, const struct nj_ini_section *s,
+                                           const char *key)
+{
+    for (uint32_t k = s->first; k < s->first + s->n; k++)
+        if (nj__policy_is_same_key(w->f->ini->entry[k].key, key))
+            return &w->f->ini->entry[k];
+    return NULL;
+}
+
+static bool has_tls(const struct ctx *w)
+{
+    return nj_config_is_set(w->given, "tls-cert") ||
+           nj__policy_find_entry(w->f, "tls", "cert", NULL);
+}
+
+static struct nj_str str_of(const char *s)
+{
+    return (struct nj_str){s, (uint32_t)strlen(s)};
+}
+
+/* --- redirects -------------------------------------------------------------------------------- */
+
+static bool redirects_all(const struct nj_site_rules *r)
+{
+    return r->redirect_status != 0 && !r->redirect_cleartext_only;
+}
+
+/* Keys that apply to responses which are redirects, too, or before them. */
+static bool applies_to_redirects(const char *key)
+{
+    static const char *const keys[] = {"redirect", "name", "header", "allow", "deny",
+                                       "cors",     "hsts", "class",  "rate",  "client_certificate",
+                                       "log"};
+
+    for (size_t i = 0; i < NJ_ARRAY_LEN(keys); i++)
+        if (nj__policy_is_same_key(keys[i], key))
+            return true;
+    return false;
+}
+
+/* Is there a section of the site that takes the redirect away? Then it needs the other keys. */
+static bool has_exception(const struct ctx *w, uint32_t site)
+{
+    for (uint32_t i = 0; i < w->s->n_paths; i++)
+        if (w->s->paths[i].site == site && (w->s->paths[i].rules.keys & NJ_SITE_REDIRECT) &&
+            w->s->paths[i].rules.redirect_status == 0)
+            return true;
+    return false;
+}
+
+static void warn_of_hidden_keys(const struct ctx *w, const struct section *x)
+{
+    const struct nj_ini_entry *by = entry_in(w, x->at, "redirect"), *e = NULL;
+
+    if (redirects_all(x->rules) && !has_exception(w, x->site))
+        for (uint32_t k = x->at->first; k < x->at->first + x->at->n; k++) {
+            e = &w->f->ini->entry[k];
+            if (!applies_to_redirects(e->key))
+                nj_diag_add(w->out, e->file, e->line,
+                            "warning: %s: without effect: redirect on line %u answers first: "
+                            "remove one of them",
+                            e->key, by->line);
+        }
+    if (x->rules->try_file.n_bytes > 0 && x->rules->missing_to.n_bytes > 0) {
+        e = entry_in(w, x->at, "missing");
+        nj_diag_add(w->out, e->file, e->line,
+                    "warning: missing: without effect: try on line %u sends its file: remove one "
+                    "of them",
+                    entry_in(w, x->at, "try")->line);
+    }
+}
+
+/* Splits "https://HOST/PATH" into x->host and x->path. False: another server has it. */
+static bool follow(const struct ctx *w, struct section *x, const struct nj_site_location *l,
+                   bool *is_tls)
+{
+    char url[sizeof l->text + 1], old[sizeof x->host];
+    char *p = url;
+
+    snprintf(old, sizeof old, "%s", x->host);
+    snprintf(url, sizeof url, "%.*s", (int)l->n_bytes, l->text);
+    if (*p != '/') {
+        *is_tls = strncmp(url, "https:", 6) == 0;
+        p = strstr(url, "://") + 3;
+        size_t n = strcspn(p, "/?#");
+        snprintf(x->host, sizeof x->host, "%.*s", (int)n, p);
+        p += n;
+    }
+    p[strcspn(p, "?#")] = '\0';
+    if (strlen(p) >= sizeof x->path || strchr(x->host, ':') || (*is_tls && !has_tls(w)))
+        return false;
+    snprintf(x->path, sizeof x->path, "%s", *p ? p : "/");
+    uint32_t site = nj_sites_index(w->table, str_of(x->host));
+    return strcmp(old, x->host) == 0 ||
+           (site != UINT32_MAX && w->s->sites[site].n_names > 0); /* no host that only ends here */
+}
+
+/* A request that the section has is redirected again and again. */
+static void warn_of_loop(const struct ctx *w, const struct section *x)
+{
+    const struct nj_ini_entry *e = entry_in(w, x->at, "redirect");
+    struct section at = *x;
+    struct nj_site_location l;
+    bool is_tls = false;
+
+    if (x->rules->redirect_status == 0)
+        return;
+    for (uint32_t n = 0; n < HOPS_MAX; n++) {
+        const struct nj_site_rules *r = nj_sites_find(w->table, str_of(at.host), str_of(at.path));
+        bool is_ours = r && (n > 0 || r->redirect_to.p == x->rules->redirect_to.p);
+        if (!is_ours || r->redirect_status == 0 || (r->redirect_cleartext_only && is_tls))
+            return;
+        const struct nj_site_variables v = {str_of(at.host), str_of(at.path), {"", 0}, r->prefix};
+        if (!nj_site_write_location(&l, r->redirect_to, &v) || !follow(w, &at, &l, &is_tls))
+            return;
+    }
+    nj_diag_add(w->out, e->file, e->line,
+                "warning: redirect = %.80s: a loop: a request for %.80s comes back to this "
+                "section: set redirect = none for the target, in a [path] section",
+                e->value, x->path);
+}
+
+/* Https, where no port has TLS, or another one. */
+static void warn_of_https(const struct ctx *w, const struct section *x)
+{
+    const struct nj_ini_entry *port = nj__policy_find_entry(w->f, "tls", "port", NULL),
+                              *e[] = {
+                                  x->rules->redirect_cleartext_only ? entry_in(w, x->at, "redirect")
+                                                                    : NULL,
+                                  x->rules->hsts.n_bytes > 0 ? entry_in(w, x->at, "hsts") : NULL};
+    const char *tls_port = port ? port->value : "443";
+    char set[8];
+
+    if (nj_config_is_set(w->given, "tls-port")) {
+        snprintf(set, sizeof set, "%u", w->given->tls_port);
+        tls_port = set;
+    }
+    for (size_t i = 0; i < NJ_ARRAY_LEN(e) && !w->f->trusted; i++) /* a proxy may have https */
+        if (e[i] && !has_tls(w))
+            nj_diag_add(w->out, e[i]->file, e[i]->line,
+                        "warning: %s = %s: no port of this server speaks https: set cert and key "
+                        "in [tls]",
+                        e[i]->key, e[i]->value);
+        else if (e[i] && i == 0 &&
+                 strcmp(e[0]->value[5] == ':' ? e[0]->value + 6 : "443", tls_port) != 0)
+            nj_diag_add(w->out, e[0]->file, e[0]->line,
+                        "warning: redirect = %s: https is at port %s of this server: expected "
+                        "redirect = https:%s",
+                        e[0]->value, tls_port, tls_port);
+}
+
+/* --- fields ----------------------------------------------------------------------------------- */
+
+static void warn_of_fields(const struct ctx *w, const struct section *x)
+{
+    static const char *const presets[][2] = {{"cache_control", "cache-control"},
+                                             {"cors", "access-control-allow-origin"},
+                                             {"hsts", "strict-transport-security"}};
+    const struct nj_ini_entry *e;
+
+    for (size_t i = 0; i < NJ_ARRAY_LEN(presets); i++) {
+        bool both = false;
+        for (uint32_t k = 0; k < x->rules->n_fields; k++)
+            both |= nj_str_eq(x->rules->fields[k].name, str_of(presets[i][1]));
+        if (both && (e = entry_in(w, x->at, presets[i][0])))
+            nj_diag_add(w->out, e->file, e->line,
+                        "warning: %s: a line header = ... %s of this section changes the same "
+                        "field: remove one of them",
+                        e->key, presets[i][1]);
+    }
+    e = entry_in(w, x->at, "hsts");
+    if (x->rules->hsts.n_bytes > 0 && strstr(x->rules->hsts.p, "preload") &&
+        (!strstr(x->rules->hsts.p, "includeSubDomains") ||
+         strtod(x->rules->hsts.p + 8, NULL) < 31536000))
+        nj_diag_add(w->out, e->file, e->line,
+                    "warning: hsts = %s: browsers preload only with subdomains and a year at "
+                    "least: expected 365d, subdomains, preload",
+                    e->value);
+}
+
+/* --- lists, names and files ------------------------------------------------------------------- */
+
+static void warn_of_lists(const struct ctx *w, const struct section *x)
+{
+    const struct nj_ini_entry *e = entry_in(w, x->at, "allow");
+    uint32_t both = x->rules->allow & x->rules->deny;
+
+    for (uint32_t i = 0; i < w->f->n_lists; i++)
+        if (both >> i & 1)
+            nj_diag_add(w->out, e->file, e->line,
+                        "warning: allow: [list %s] without effect: deny on line %u has it, too: "
+                        "remove one of them",
+                        w->f->list[i], entry_in(w, x->at, "deny")->line);
+}
+
+static void warn_of_path(const struct ctx *w, const struct section *x)
+{
+    const char *star = x->is_site ? NULL : strchr(x->path, '*');
+
+    if (star)
+        nj_diag_add(w->out, x->at->file, x->at->line,
+                    "warning: [%.120s]: * is taken literally: expected a prefix such as /iso/ or a "
+                    "suffix such as *.iso; no section combines them",
+                    x->at->name);
+    if (!x->is_site && x->at->n == 0 && !x->at->is_incomplete)
+        nj_diag_add(w->out, x->at->file, x->at->line,
+                    "warning: [%.120s]: without effect: the section has no key", x->at->name);
+}
+
+static void warn_of_try(const struct ctx *w, const struct section *x)
+{
+    const struct nj_ini_entry *e = nj__policy_find_entry(w->f, "files", "root", NULL);
+    const char *root = w->given->root ? w->given->root : e ? e->value : NULL;
+    char path[NJ_INI_VALUE_BYTES + NJ_PATH_MAX];
+    struct stat st;
+
+    if (!root || x->rules->try_file.n_bytes == 0)
+        return;
+    snprintf(path, sizeof path, "%s/%.*s", root, (int)x->rules->try_file.n_bytes,
+             x->rules->try_file.p);
+    e = entry_in(w, x->at, "try");
+    if (stat(path, &st) != 0)
+        nj_diag_add(w->out, e->file, e->line, "warning: try = %.80s: there is no file %.400s",
+                    e->value, path);
+}
+
+/* --- all sections ----------------------------------------------------------------------------- */
+
+static void sample_host(const struct nj_site_def *d, char *host, size_t n)
+{
+    struct nj_str name = d->n_names > 0 ? d->names[0] : NJ_STR("host.invalid");
+
+    if (name.p[0] == '*')
+        snprintf(host, n, "x%.*s", (int)name.n_bytes - 1, name.p + 1);
+    else
+        snprintf(host, n, "%.*s", (int)name.n_bytes, name.p);
+}
+
+/* The i-th section. False: there is none. */
+static bool section_at(const struct ctx *w, uint32_t i, struct section *x)
+{
+    const struct nj_site_sections *s = w->s;
+
+    if (i >= s->n_sites + s->n_paths)
+        return false;
+    const struct nj_path_def *d = i < s->n_sites ? NULL : &s->paths[i - s->n_sites];
+    x->is_site = !d;
+    x->site = d ? d->site : i;
+    x->at = d ? s->path_at[i - s->n_sites] : s->site_at[i];
+    x->rules = d ? &d->rules : &s->sites[i].rules;
+    sample_host(&s->sites[x->site], x->host, sizeof x->host);
+    struct nj_str p = d ? d->path : NJ_STR("/");
+    bool is_prefix = p.p[p.n_bytes - 1] == '/', is_suffix = p.p[0] == '*';
+    snprintf(x->path, sizeof x->path, "%s%.*s%s", is_suffix ? "/x" : "", (int)p.n_bytes - is_suffix,
+             p.p + is_suffix, is_prefix ? "x" : "");
+    return true;
+}
+
+/* All hosts have the same files, so a rule of some hosts alone hides nothing. Warns once. */
+static void warn_of_open_hosts(const struct ctx *w)
+{
+    const uint32_t hides = NJ_SITE_ALLOW | NJ_SITE_DENY | NJ_SITE_METHODS;
+    char host[NJ_SITE_HOST_MAX + 8], other[NJ_SITE_HOST_MAX + 40];
+    struct section x;
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; section_at(w, i, &x); i++)
+        for (uint32_t k = 0;
+             w->s->sites[x.site].n_names > 0 && (x.rules->keys & hides) && k <= w->s->n_sites;
+             k++) {
+            const struct nj_site_def none = {0}, *d = k < w->s->n_sites ? &w->s->sites[k] : &none;
+            if (++n > LOOKUPS_MAX)
+                return;
+            sample_host(d, host, sizeof host);
+            const struct nj_site_rules *r = nj_sites_find(w->table, str_of(host), str_of(x.path));
+            if ((r && (redirects_all(r) || !(x.rules->keys & hides & ~r->keys))) || k == x.site)
+                continue;
+            snprintf(other, sizeof other, d->n_names > 0 ? "[site %.*s]" : "other hosts",
+                     d->n_names > 0 ? (int)d->names[0].n_bytes : 0,
+                     d->n_names > 0 ? d->names[0].p : "");
+            nj_diag_add(w->out, x.at->file, x.at->line,
+                        "warning: %s: the same files without the rules of this section: repeat "
+                        "them in each site, also in [site default], or use a class",
+                        other);
+            return;
+        }
+}
+
+void nj__site_warn(const struct nj_policy_file *f, const struct nj_server_config *given,
+                   struct nj_diags *out)
+{
+    const struct nj_site_sections *s = f->sites;
+    const char *why;
+    struct section x;
+
+    if (s->n_sites == 0)
+        return;
+    struct nj_sites *table = nj_sites_new(s->sites, s->n_sites, s->paths, s->n_paths, 1, &why);
+    if (!table) /* a reload reports it */
+        return;
+    const struct ctx w = {f, s, given, table, out};
+    for (uint32_t i = 0; section_at(&w, i, &x); i++) {
+        warn_of_path(&w, &x);
+        warn_of_hidden_keys(&w, &x);
+        warn_of_loop(&w, &x);
+        warn_of_https(&w, &x);
+        warn_of_fields(&w, &x);
+        warn_of_lists(&w, &x);
+        warn_of_try(&w, &x);
+    }
+    warn_of_open_hosts(&w);
+    nj_sites_free(table);
+}
