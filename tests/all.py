@@ -211,6 +211,7 @@ def guard(pattern):
 
 PACKAGE = ("package_abi", "package_convert", "package_debian", "package_examples",
            "package_hardening", "package_headers", "package_options", "package_pkg_config",
+           "package_presets",
            "package_reference", "package_service", "package_version")
 
 

@@ -20,6 +20,11 @@ struct nj_str {
     }
 #define NJ_STR(literal) ((struct nj_str)NJ_STR_INIT(literal))
 
+static inline struct nj_str nj_str_of(const char *s)
+{
+    return (struct nj_str){s, (uint32_t)strlen(s)};
+}
+
 static inline bool nj_str_eq(struct nj_str a, struct nj_str b)
 {
     return a.n_bytes == b.n_bytes && memcmp(a.p, b.p, a.n_bytes) == 0;
@@ -58,7 +63,7 @@ static inline bool nj_str_eq_nocase(struct nj_str a, struct nj_str b)
 
 static inline bool nj_str_eq_nocase_cstr(struct nj_str s, const char *word)
 {
-    return nj_str_eq_nocase(s, (struct nj_str){word, (uint32_t)strlen(word)});
+    return nj_str_eq_nocase(s, nj_str_of(word));
 }
 
 /* OWS of RFC 9110 5.6.3 */

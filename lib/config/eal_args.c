@@ -47,71 +47,51 @@ static bool is_replaced(const char *word, int argc, char **argv)
     return false;
 }
 
-/* Words of the file, in `words`, which has room. They are cut out of `text`. The -- of a command
- * line is none: the rest would be no arguments. */
-static size_t split_words(char *text, char **words)
-{
-    size_t n = 0;
-    char *save = NULL;
-
-    for (char *w = strtok_r(text, " \t", &save); w; w = strtok_r(NULL, " \t", &save))
-        if (strcmp(w, "--") != 0)
-            words[n++] = w;
-    return n;
-}
-
-/* All lines of [eal] in one text, for free(). */
-static char *join_lines(const struct nj_policy_file *f, size_t *n_bytes)
+/* All lines of [eal] in one text, for free(). NULL: there is no memory. */
+static char *join_lines(const struct nj_policy_file *f)
 {
     static const char preset[] = "--preset=";
     size_t n = 1;
 
     for (uint32_t i = 0; i < f->n_eal; i++)
         n += strlen(f->eal[i]->value) + sizeof preset;
-    char *text = malloc(n), *at = text;
+    char *text = calloc(n, 1), *at = text;
     for (uint32_t i = 0; text && i < f->n_eal; i++) {
         at = f->eal[i]->key[0] == 'p' ? stpcpy(at, preset) : at;
         at = stpcpy(stpcpy(at, f->eal[i]->value), " ");
     }
-    if (text)
-        *at = '\0';
-    *n_bytes = n;
     return text;
 }
 
+/* The -- of a command line is no word of the file: the rest would be no arguments. */
 int nj_eal_args_expand(struct nj_presets *out, const struct nj_policy_file *f, int argc,
                        char **argv, char *why, size_t n)
 {
     static char program[] = "nightjar";
-    size_t n_bytes = 0, n_words = 0;
+    bool skip = false;
+    int n_all = 0;
 
     if (!f || f->n_eal == 0)
         return nj_presets_expand_eal_args(out, argc, argv, why, n);
-    char *text = join_lines(f, &n_bytes);
-    char **words = calloc(n_bytes / 2 + 1, sizeof *words);
-    char **all = calloc(n_bytes / 2 + 2 + (size_t)argc, sizeof *all);
-    int n_all = 0, rc = -1;
-    bool skip = false;
-    if (text && words && all) {
-        n_words = split_words(text, words);
-        all[n_all++] = argc > 0 ? argv[0] : program;
-        for (size_t i = 0; i < n_words; i++) {
-            skip = words[i][0] == '-' ? is_replaced(words[i], argc, argv) : skip;
-            if (!skip)
-                all[n_all++] = words[i];
-        }
-        for (int i = 1; i < argc; i++)
-            all[n_all++] = argv[i];
-        rc = nj_presets_expand_eal_args(out, n_all, all, why, n);
-        out->user = NULL;
-        out->file_text = text; /* which has words of the arguments */
-        text = NULL;
-    } else {
-        *out = (struct nj_presets){.argc = 0};
-        nj_set_error(why, n, "out of memory");
+    char *text = join_lines(f), *save = NULL;
+    char **all = text ? calloc(strlen(text) / 2 + 2 + (size_t)argc, sizeof *all) : NULL;
+    *out = (struct nj_presets){.argc = 0};
+    if (!all) {
+        free(text);
+        return nj_set_error(why, n, "out of memory");
     }
+    all[n_all++] = argc > 0 ? argv[0] : program;
+    for (char *w = strtok_r(text, " \t", &save); w; w = strtok_r(NULL, " \t", &save)) {
+        if (strcmp(w, "--") == 0)
+            continue;
+        skip = w[0] == '-' ? is_replaced(w, argc, argv) : skip;
+        if (!skip)
+            all[n_all++] = w;
+    }
+    for (int i = 1; i < argc; i++)
+        all[n_all++] = argv[i];
+    int rc = nj_presets_expand_eal_args(out, n_all, all, why, n);
     free(all);
-    free(words);
     free(text);
     return rc;
 }

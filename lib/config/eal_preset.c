@@ -5,11 +5,13 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <nightjar/server.h>
 
 #include "base/compiler.h"
 #include "base/set_error.h"
+#include "config/policy_file.h"
 #include "config/settings_validate.h"
 #include "dpdk/compat.h"
 #include "log/log.h"
@@ -17,250 +19,205 @@
 
 #define KEYS_MAX 32u   /* of one --preset */
 #define ARG_MAX  1024u /* bytes of one argument */
-#define PCI      NJ_STR("{pci}")
 
 struct given {
-    struct nj_str key, value;
+    const char *key, *value;
     char pci[24]; /* if the key is pci: DOMAIN:BUS:DEVICE.FUNCTION */
 };
 
-/* One --preset. */
-struct preset_request {
-    struct nj_preset preset;
+/* One --preset, among the arguments of the user. */
+struct request {
+    struct nj_presets *out;
+    int argc;
+    char *const *argv;
+    const struct nj_preset *preset;
     struct given given[KEYS_MAX];
     uint32_t n_given;
+    char *why; /* receives the reason of an error */
+    size_t why_bytes;
 };
 
-/* --- argument buffer -------------------------------------------------------------------------- */
-
-struct arg {
-    char text[ARG_MAX];
-    size_t n; /* ARG_MAX: truncated */
-};
-
-static NJ_PRINTF(2, 3) void add(struct arg *a, const char *format, ...)
+/* "--preset NAME: what is wrong". Returns -1. */
+static NJ_PRINTF(2, 3) int refuse(const struct request *w, const char *fmt, ...)
 {
+    char text[256];
     va_list ap;
 
-    va_start(ap, format);
-    int n = vsnprintf(a->text + a->n, ARG_MAX - a->n, format, ap);
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    a->n = n < 0 || (size_t)n >= ARG_MAX - a->n ? ARG_MAX : a->n + (size_t)n;
+    return nj_set_error(w->why, w->why_bytes, "--preset %s: %s", w->preset->name, text);
 }
 
-static int push(struct nj_presets *out, const struct arg *a, char *why, size_t n)
+/* Appends an argument, and takes it over; NULL: there is no memory. */
+static int push(const struct request *w, char *word)
 {
-    char *copy = a->n < ARG_MAX ? strdup(a->text) : NULL;
+    struct nj_presets *out = w->out;
+    char **more = word ? reallocarray(out->words, (size_t)out->argc + 1, sizeof *more) : NULL;
 
-    if (!copy)
-        return nj_set_error(why, n, "--preset: %s",
-                            a->n < ARG_MAX ? "out of memory" : "an argument would be too long");
-    out->argv[out->argc++] = out->owned[out->n_owned++] = copy;
+    if (!more) {
+        free(word);
+        return nj_set_error(w->why, w->why_bytes, "--preset: out of memory");
+    }
+    out->words = more;
+    more[out->argc++] = word;
     return 0;
-}
-
-static int push_word(struct nj_presets *out, struct nj_str word, char *why, size_t n)
-{
-    struct arg a = {.n = 0};
-
-    add(&a, "%.*s", (int)word.n_bytes, word.p);
-    return push(out, &a, why, n);
 }
 
 /* --- NAME,KEY=VALUE --------------------------------------------------------------------------- */
 
-static bool read_pci(struct nj_str text, char *out, size_t n)
+static const char *preset_name(void *unused, uint32_t i)
 {
-    char address[24];
-    int n_text = snprintf(address, sizeof address, "%.*s", (int)text.n_bytes, text.p);
+    (void)unused;
+    return nj_preset_table[i].name;
+}
 
+static const char *key_name(void *keys, uint32_t i)
+{
+    return ((const struct nj_preset_key *)keys)[i].name;
+}
+
+/* ": did you mean NEAR?", or nothing. */
+static const char *suggest(const char *near, char text[64])
+{
+    snprintf(text, 64, near ? ": did you mean %s?" : "%s", near ? near : "");
+    return text;
+}
+
+static bool read_pci(const char *text, char *out, size_t n)
+{
     /* sscanf() would accept white space, signs and 0x */
-    return !address[strspn(address, "0123456789abcdefABCDEF:.")] &&
-           nj_pci_parse_address(address, out, n) == (size_t)n_text;
+    return !text[strspn(text, "0123456789abcdefABCDEF:.")] &&
+           nj_pci_parse_address(text, out, n) == strlen(text);
 }
 
-static int unknown_key(const struct nj_preset *p, struct nj_str key, char *why, size_t n)
-{
-    char near[32];
-    bool has_near = nj_preset_closest_key(p, key, near, sizeof near);
-
-    if (!p->needs.p && !p->takes.p)
-        return nj_set_error(why, n, "--preset %s: it takes no keys", p->file->name);
-    return nj_set_error(why, n,
-                        "--preset %s: there is no key \"%.*s\"%s%s%s (--preset %s,help shows all)",
-                        p->file->name, (int)key.n_bytes, key.p, has_near ? ": did you mean " : "",
-                        has_near ? near : "", has_near ? "?" : "", p->file->name);
-}
-
-static bool was_given(const struct preset_request *w, struct nj_str key)
+static bool was_given(const struct request *w, const char *key)
 {
     for (uint32_t i = 0; i < w->n_given; i++)
-        if (nj_str_eq(w->given[i].key, key))
+        if (strcmp(w->given[i].key, key) == 0)
             return true;
     return false;
 }
 
-static int parse_key_value(struct preset_request *w, struct nj_str item, char *why, size_t n)
+static const struct nj_preset_key *find_key(const struct request *w, const char *name)
 {
-    const char *name = w->preset.file->name;
-    const char *equal = memchr(item.p, '=', item.n_bytes);
-    uint32_t n_key = equal ? (uint32_t)(equal - item.p) : item.n_bytes;
-    struct given g = {.key = {item.p, n_key}};
+    const struct nj_preset_key *k = w->preset->keys;
 
-    if (!equal || n_key + 1 >= item.n_bytes)
-        return nj_set_error(why, n, "--preset %s: expected KEY=VALUE, not \"%.*s\"", name,
-                            (int)item.n_bytes, item.p);
-    g.value = (struct nj_str){equal + 1, item.n_bytes - n_key - 1};
-    enum nj_preset_key_kind kind = nj_preset_key_allowed_times(&w->preset, g.key);
-    if (kind == NJ_KEY_UNKNOWN)
-        return unknown_key(&w->preset, g.key, why, n);
-    if (kind == NJ_KEY_ONCE && was_given(w, g.key))
-        return nj_set_error(why, n, "--preset %s: %.*s= was given twice", name, (int)n_key, item.p);
-    if (nj_str_eq(g.key, NJ_STR("pci")) && !read_pci(g.value, g.pci, sizeof g.pci))
-        return nj_set_error(
-            why, n,
-            "--preset %s: pci=%.*s: expected an address such as 0000:03:00.0 or 03:00.0 "
-            "(lspci -D lists them)",
-            name, (int)g.value.n_bytes, g.value.p);
+    while (k->name && strcmp(k->name, name) != 0)
+        k++;
+    return k->name ? k : NULL;
+}
+
+static int unknown_key(const struct request *w, const char *key)
+{
+    void *keys = (void *)(uintptr_t)w->preset->keys;
+    char meant[64];
+
+    if (!w->preset->keys[0].name)
+        return refuse(w, "it takes no keys");
+    return refuse(w, "there is no key \"%s\"%s (--preset %s,help shows all)", key,
+                  suggest(nj__policy_closest_name(key, key_name, keys), meant), w->preset->name);
+}
+
+static int parse_key_value(struct request *w, char *item)
+{
+    char *value = strchr(item, '=');
+
+    if (!value || !value[1])
+        return refuse(w, "expected KEY=VALUE, not \"%s\"", item);
+    *value++ = '\0';
+    struct given g = {.key = item, .value = value};
+    const struct nj_preset_key *key = find_key(w, item);
+    if (!key)
+        return unknown_key(w, item);
+    if (!key->may_repeat && was_given(w, item))
+        return refuse(w, "%s= was given twice", item);
+    if (strcmp(item, "pci") == 0 && !read_pci(value, g.pci, sizeof g.pci))
+        return refuse(w,
+                      "pci=%s: expected an address such as 0000:03:00.0 or 03:00.0 (lspci -D lists "
+                      "them)",
+                      value);
     for (uint32_t i = 0; g.pci[0] && i < w->n_given; i++)
         if (strcmp(w->given[i].pci, g.pci) == 0)
-            return nj_set_error(why, n, "--preset %s: pci=%s was given twice", name, g.pci);
+            return refuse(w, "pci=%s was given twice", g.pci);
     if (w->n_given == KEYS_MAX)
-        return nj_set_error(why, n, "--preset %s: more than %u keys", name, KEYS_MAX);
+        return refuse(w, "more than %u keys", KEYS_MAX);
     w->given[w->n_given++] = g;
     return 0;
 }
 
-static int check_needs(const struct preset_request *w, char *why, size_t n)
+static int check_needs(const struct request *w)
 {
-    struct nj_str needs = w->preset.needs, word, first = {.p = NULL};
+    const char *first = NULL;
 
-    while (nj_str_next_word(&needs, &word)) {
-        if (word.n_bytes > 3 && memcmp(word.p + word.n_bytes - 3, "...", 3) == 0)
-            word.n_bytes -= 3;
-        if (was_given(w, word))
+    for (const struct nj_preset_key *k = w->preset->keys; k->name; k++) {
+        if (k->is_needed && was_given(w, k->name))
             return 0;
-        first = first.p ? first : word;
+        if (k->is_needed && !first)
+            first = k->name;
     }
-    if (!first.p)
+    if (!first)
         return 0;
-    bool pci = nj_str_eq(first, NJ_STR("pci"));
-    return nj_set_error(why, n, "--preset %s: %.*s= is missing%s", w->preset.file->name,
-                        (int)first.n_bytes, first.p,
-                        pci ? ": an address such as 0000:03:00.0 (lspci -D lists them)" : "");
+    return refuse(
+        w, "%s= is missing%s", first,
+        strcmp(first, "pci") == 0 ? ": an address such as 0000:03:00.0 (lspci -D lists them)" : "");
 }
 
-/* Finds the preset of "NAME,KEY=VALUE,..."; *rest is set to the comma or the end. */
-static int find_preset(const char *text, const char **rest, const struct nj_preset_file **file,
-                       char *why, size_t n)
+static const struct nj_preset *find_preset(const char *name, char *why, size_t n)
 {
-    struct nj_str name = {text, (uint32_t)strcspn(text, ",")};
-    const char *near = nj_preset_closest(name);
+    char meant[64];
 
-    *rest = text + name.n_bytes;
-    *file = nj_preset_find(name);
-    if (*file)
-        return 0;
-    return nj_set_error(
-        why, n, "--preset %.*s: there is no such preset%s%s%s (--preset list shows all)",
-        (int)name.n_bytes, text, near ? ": did you mean " : "", near ? near : "", near ? "?" : "");
+    for (const struct nj_preset *p = nj_preset_table; p->name; p++)
+        if (strcmp(p->name, name) == 0)
+            return p;
+    suggest(nj__policy_closest_name(name, preset_name, NULL), meant);
+    nj_set_error(why, n, "--preset %s: there is no such preset%s (--preset list shows all)", name,
+                 meant);
+    return NULL;
 }
 
-static int parse_request(const char *text, struct preset_request *w, char *why, size_t n)
+/* Cuts the text, to which the result refers. */
+static int parse_request(struct request *w, char *text)
 {
-    const struct nj_preset_file *file;
+    const char *name = strsep(&text, ",");
 
-    w->n_given = 0;
-    if (find_preset(text, &text, &file, why, n) != 0 ||
-        nj_preset_parse(file, &w->preset, why, n) != 0)
+    w->preset = find_preset(name, w->why, w->why_bytes);
+    if (!w->preset)
         return -1;
-    while (*text) {
-        struct nj_str item = {text + 1, (uint32_t)strcspn(text + 1, ",")};
-        if (parse_key_value(w, item, why, n) != 0)
+    while (text)
+        if (parse_key_value(w, strsep(&text, ",")) != 0)
             return -1;
-        text = item.p + item.n_bytes;
-    }
-    return check_needs(w, why, n);
+    return check_needs(w);
 }
 
 /* --- the arguments of the file ---------------------------------------------------------------- */
 
-static bool begins(struct nj_str s, const char *with)
+static void add_key(FILE *f, const char *key, const char *value)
 {
-    size_t n = strlen(with);
-    return s.n_bytes >= n && memcmp(s.p, with, n) == 0;
+    fprintf(f, ",%s=%s", strcmp(key, "member") == 0 ? NJ_BOND_MEMBER : key, value);
 }
 
-static bool has_pci(struct nj_str s)
+/* Appends the keys of the file, with the user's values or once per PCI address, then the user's
+ * other keys. */
+static void add_keys(FILE *f, const struct request *w)
 {
-    return memmem(s.p, s.n_bytes, PCI.p, PCI.n_bytes);
-}
+    bool is_used[KEYS_MAX] = {false};
 
-static bool has_vdev(const struct nj_preset *p)
-{
-    const char *at = p->file->text;
-    struct nj_str line;
-
-    while (nj_preset_next_arg_line(&at, &line))
-        if (begins(line, "--vdev="))
-            return true;
-    return false;
-}
-
-static int record_device(struct nj_presets *out, const struct preset_request *w, const char *name,
-                         char *why, size_t n)
-{
-    if (out->n_devices == NJ_PRESET_DEVICES_MAX)
-        return nj_set_error(why, n, "--preset: more than %u devices", NJ_PRESET_DEVICES_MAX);
-    struct nj_preset_device *d = &out->device[out->n_devices++];
-    d->preset = w->preset;
-    snprintf(d->name, sizeof d->name, "%s", name);
-    return 0;
-}
-
-static void add_key(struct arg *a, struct nj_str key, struct nj_str value)
-{
-    if (nj_str_eq(key, NJ_STR("member")))
-        key = (struct nj_str){NJ_BOND_MEMBER, sizeof NJ_BOND_MEMBER - 1};
-    add(a, ",%.*s=%.*s", (int)key.n_bytes, key.p, (int)value.n_bytes, value.p);
-}
-
-/* Does the device in the file have that argument, with a value other than {pci}? */
-static bool file_has_key(struct nj_str device, struct nj_str key)
-{
-    char item[64];
-
-    snprintf(item, sizeof item, ",%.*s=", (int)key.n_bytes, key.p);
-    const char *at = memmem(device.p, device.n_bytes, item, strlen(item));
-    return at && strncmp(at + strlen(item), "{pci}", 5) != 0;
-}
-
-/* Append the keys that add_item() did not replace. */
-static void add_remaining_keys(struct arg *a, const struct preset_request *w, struct nj_str device)
-{
-    for (uint32_t i = 0; i < w->n_given; i++)
-        if (!w->given[i].pci[0] && !file_has_key(device, w->given[i].key))
-            add_key(a, w->given[i].key, w->given[i].value);
-}
-
-/* Append "KEY=VALUE" of the file: unchanged, with the user's value, or once per PCI address. */
-static void add_item(struct arg *a, const struct preset_request *w, struct nj_str item)
-{
-    const char *equal = memchr(item.p, '=', item.n_bytes);
-    struct nj_str key = {item.p, equal ? (uint32_t)(equal - item.p) : item.n_bytes};
-    bool replaced = has_pci(item);
-
-    for (uint32_t i = 0; i < w->n_given; i++) {
-        const struct given *g = &w->given[i];
-        if (has_pci(item) && g->pci[0]) {
-            add_key(a, key, (struct nj_str){g->pci, (uint32_t)strlen(g->pci)});
-        } else if (!has_pci(item) && nj_str_eq(g->key, key)) {
-            add_key(a, key, g->value);
-            replaced = true;
+    for (const struct nj_preset_argument *a = w->preset->vdev_keys; a->word; a++) {
+        bool is_pci = strcmp(a->value, "{pci}") == 0, is_replaced = is_pci;
+        for (uint32_t i = 0; i < w->n_given; i++) {
+            const struct given *g = &w->given[i];
+            if (is_pci ? !g->pci[0] : strcmp(g->key, a->word) != 0)
+                continue;
+            add_key(f, a->word, is_pci ? g->pci : g->value);
+            is_replaced = is_used[i] = true;
         }
+        if (!is_replaced)
+            add_key(f, a->word, a->value);
     }
-    if (!replaced)
-        add(a, ",%.*s", (int)item.n_bytes, item.p);
+    for (uint32_t i = 0; i < w->n_given; i++)
+        if (!w->given[i].pci[0] && !is_used[i])
+            add_key(f, w->given[i].key, w->given[i].value);
 }
 
 static bool names_device(const char *arg, const char *name)
@@ -272,130 +229,106 @@ static bool names_device(const char *arg, const char *name)
 }
 
 /* Is a device of that name in the arguments so far, or in the user's? */
-static bool is_taken(const struct nj_presets *out, const char *name)
+static bool is_taken(const struct request *w, const char *name)
 {
     bool taken = false;
 
-    for (int i = 1; i < out->argc; i++)
-        taken = taken || names_device(out->argv[i], name);
-    for (int i = 0; i < out->n_user; i++)
-        taken = taken || names_device(out->user[i], name);
+    for (int i = 1; i < w->out->argc; i++)
+        taken = taken || names_device(w->out->words[i], name);
+    for (int i = 0; i < w->argc; i++)
+        taken = taken || names_device(w->argv[i], name);
     return taken;
 }
 
-/* "net_tap0", with the first free number. */
-static void name_vdev(const struct nj_presets *out, struct nj_str file_says, char *name, size_t n)
+/* Appends an argument, which `f` writes to *text. `name`: that of the port, which it makes of the
+ * user's keys; NULL: it makes none. Closes `f`. */
+static int push_device(const struct request *w, FILE *f, char *const *text, const char *name)
 {
-    uint32_t n_base = file_says.n_bytes, i = 0;
+    struct nj_presets *out = w->out;
 
-    while (n_base > 0 && file_says.p[n_base - 1] >= '0' && file_says.p[n_base - 1] <= '9')
-        n_base--;
-    do
-        snprintf(name, n, "%.*s%u", (int)n_base, file_says.p, i++);
-    while (is_taken(out, name));
-}
-
-static int push_vdev(struct nj_presets *out, const struct preset_request *w, struct nj_str text,
-                     char *why, size_t n)
-{
-    char name[NJ_PRESET_DEVICE_MAX];
-    struct arg a = {.n = 0};
-
-    text = (struct nj_str){text.p + 7, text.n_bytes - 7};
-    const char *comma = memchr(text.p, ',', text.n_bytes), *end = text.p + text.n_bytes;
-    comma = comma ? comma : end;
-    name_vdev(out, (struct nj_str){text.p, (uint32_t)(comma - text.p)}, name, sizeof name);
-    add(&a, "--vdev=%s", name);
-    for (const char *at = comma; at < end;) {
-        const char *next = memchr(at + 1, ',', (size_t)(end - at - 1));
-        next = next ? next : end;
-        add_item(&a, w, (struct nj_str){at + 1, (uint32_t)(next - at - 1)});
-        at = next;
+    if (name)
+        add_keys(f, w);
+    bool fits = ftell(f) < (long)ARG_MAX;
+    char *word = fclose(f) == 0 ? *text : NULL;
+    if (!fits || (name && out->n_devices == NJ_PRESET_DEVICES_MAX)) {
+        free(word);
+        return !fits ? nj_set_error(w->why, w->why_bytes, "--preset: an argument would be too long")
+                     : nj_set_error(w->why, w->why_bytes, "--preset: more than %u devices",
+                                    NJ_PRESET_DEVICES_MAX);
     }
-    add_remaining_keys(&a, w, text);
-    return push(out, &a, why, n) == 0 ? record_device(out, w, name, why, n) : -1;
+    if (name) {
+        struct nj_preset_device *d = &out->device[out->n_devices++];
+        d->preset = w->preset;
+        snprintf(d->name, sizeof d->name, "%s", name);
+    }
+    return push(w, word);
 }
 
-/* Append "-a {pci}" for each address. */
-static int push_pci(struct nj_presets *out, const struct preset_request *w, char *why, size_t n)
+/* "--vdev=net_tap0,...", with the first number that is free. */
+static int push_vdev(const struct request *w)
 {
-    bool is_device = !has_vdev(&w->preset);
+    char name[NJ_PRESET_DEVICE_MAX], *text = NULL;
+    size_t n;
+    FILE *f = open_memstream(&text, &n);
+    uint32_t i = 0;
 
+    if (!f)
+        return push(w, NULL);
+    do
+        snprintf(name, sizeof name, "%s%u", w->preset->vdev, i++);
+    while (is_taken(w, name));
+    fprintf(f, "--vdev=%s", name);
+    return push_device(w, f, &text, name);
+}
+
+/* Appends "-a {pci}" for each address. With a virtual device, that is the port. */
+static int push_pci(const struct request *w)
+{
     for (uint32_t i = 0; i < w->n_given; i++) {
-        const struct given *g = &w->given[i];
-        struct arg a = {.n = 0};
-        if (!g->pci[0])
+        const char *pci = w->given[i].pci;
+        char *text = NULL;
+        size_t n;
+        if (!pci[0])
             continue;
-        add(&a, "%s", g->pci);
-        if (is_device)
-            add_remaining_keys(&a, w, (struct nj_str){"", 0});
-        if (push_word(out, NJ_STR("-a"), why, n) != 0 || push(out, &a, why, n) != 0 ||
-            (is_device && record_device(out, w, g->pci, why, n) != 0))
+        FILE *f = push(w, strdup("-a")) == 0 ? open_memstream(&text, &n) : NULL;
+        if (!f)
+            return push(w, NULL);
+        fputs(pci, f);
+        if (push_device(w, f, &text, w->preset->vdev ? NULL : pci) != 0)
             return -1;
     }
     return 0;
 }
 
-static bool has_word(const struct nj_presets *out, struct nj_str word)
+static bool has_word(const struct nj_presets *out, const char *word)
 {
     for (int i = 1; i < out->argc; i++)
-        if (strlen(out->argv[i]) == word.n_bytes && memcmp(out->argv[i], word.p, word.n_bytes) == 0)
+        if (strcmp(out->words[i], word) == 0)
             return true;
     return false;
 }
 
 /* Did the user set the memory of the EAL? */
-static bool user_sets_memory(const struct nj_presets *out)
+static bool user_sets_memory(const struct request *w)
 {
     bool has = false;
 
-    for (int i = 0; i < out->n_user; i++)
-        has = has || strncmp(out->user[i], "-m", 2) == 0 ||
-              strncmp(out->user[i], "--socket-mem", 12) == 0;
+    for (int i = 0; i < w->argc; i++)
+        has = has || strncmp(w->argv[i], "-m", 2) == 0 ||
+              strncmp(w->argv[i], "--socket-mem", 12) == 0;
     return has;
 }
 
-/* Skips arguments that the user or another preset gave. */
-static int push_plain(struct nj_presets *out, struct nj_str line, char *why, size_t n)
+/* Skips an argument that the user or another preset gave. */
+static int push_plain(const struct request *w, const struct nj_preset_argument *a)
 {
-    struct nj_str word;
-    bool first = true;
-
-    while (nj_str_next_word(&line, &word)) {
-        if (first &&
-            (has_word(out, word) || (nj_str_eq(word, NJ_STR("-m")) && user_sets_memory(out))))
-            return 0;
-        first = false;
-        if (push_word(out, word, why, n) != 0)
-            return -1;
-    }
-    return 0;
-}
-
-/* An upper bound of the arguments of one preset. */
-static size_t max_arguments(const struct preset_request *w)
-{
-    const char *at = w->preset.file->text;
-    struct nj_str line, word;
-    size_t n_words = 0;
-
-    while (nj_preset_next_arg_line(&at, &line))
-        while (nj_str_next_word(&line, &word))
-            n_words++;
-    return n_words + 2 * (size_t)w->n_given;
-}
-
-static bool grow_argv(struct nj_presets *out, size_t n_more)
-{
-    char **argv = reallocarray(out->argv, (size_t)out->argc + n_more + 1, sizeof *argv);
-    out->argv = argv ? argv : out->argv;
-    char **owned = reallocarray(out->owned, out->n_owned + n_more + 1, sizeof *owned);
-    out->owned = owned ? owned : out->owned;
-    return argv && owned;
+    if (has_word(w->out, a->word) || (strcmp(a->word, "-m") == 0 && user_sets_memory(w)))
+        return 0;
+    return push(w, strdup(a->word)) == 0 && (!a->value || push(w, strdup(a->value)) == 0) ? 0 : -1;
 }
 
 /* Append a line "preset NAME: ARGUMENTS". */
-static bool append_summary(struct nj_presets *out, const struct preset_request *w, int from)
+static bool append_summary(struct nj_presets *out, const char *name, int from)
 {
     char *summary = NULL;
     size_t n;
@@ -403,37 +336,29 @@ static bool append_summary(struct nj_presets *out, const struct preset_request *
 
     if (!f)
         return false;
-    fprintf(f, "%s%spreset %s:", out->summary ? out->summary : "", out->summary ? "\n" : "",
-            w->preset.file->name);
+    fprintf(f, "%s%spreset %s:", out->summary ? out->summary : "", out->summary ? "\n" : "", name);
     for (int i = from; i < out->argc; i++)
-        fprintf(f, " %s", out->argv[i]);
-    if (fclose(f) != 0) {
-        free(summary);
-        return false;
-    }
+        fprintf(f, " %s", out->words[i]);
     free(out->summary);
-    out->summary = summary;
-    return true;
+    out->summary = fclose(f) == 0 ? summary : NULL;
+    return out->summary;
 }
 
-static int expand_one(struct nj_presets *out, const char *text, int n_rest, char *why, size_t n)
+static int expand_one(struct request *w, char *text)
 {
-    struct preset_request w;
-    struct nj_str line;
-    int from = out->argc;
+    int from = w->out->argc;
 
-    if (parse_request(text, &w, why, n) != 0)
+    w->n_given = 0;
+    if (!text)
+        return push(w, NULL);
+    if (parse_request(w, text) != 0)
         return -1;
-    if (!grow_argv(out, max_arguments(&w) + (size_t)n_rest))
-        return nj_set_error(why, n, "out of memory");
-    for (const char *at = w.preset.file->text; nj_preset_next_arg_line(&at, &line);) {
-        int rc = begins(line, "--vdev=")                ? push_vdev(out, &w, line, why, n)
-                 : begins(line, "-a ") && has_pci(line) ? push_pci(out, &w, why, n)
-                                                        : push_plain(out, line, why, n);
-        if (rc != 0)
+    for (const struct nj_preset_argument *a = w->preset->arguments; a->word; a++)
+        if (push_plain(w, a) != 0)
             return -1;
-    }
-    return append_summary(out, &w, from) ? 0 : nj_set_error(why, n, "out of memory");
+    if (push_pci(w) != 0 || (w->preset->vdev && push_vdev(w) != 0))
+        return -1;
+    return append_summary(w->out, w->preset->name, from) ? 0 : push(w, NULL);
 }
 
 /* The value of the --preset at argv[*i], or NULL. Advances *i to its last word. */
@@ -452,45 +377,48 @@ static int check_compatible(const struct nj_presets *p, char *why, size_t n)
     const struct nj_preset *with = NULL, *without = NULL;
 
     for (uint32_t i = 0; i < p->n_devices; i++) {
-        const struct nj_preset *preset = &p->device[i].preset;
-        *(strstr(preset->file->text, "\n--no-pci\n") ? &without : &with) = preset;
+        const struct nj_preset *preset = p->device[i].preset;
+        *(strstr(preset->text, "\n--no-pci\n") ? &without : &with) = preset;
     }
-    if (!with || !without || !has_word(p, NJ_STR("-a")))
+    if (!with || !without || !has_word(p, "-a"))
         return 0;
     return nj_set_error(why, n,
                         "--preset %s and --preset %s do not go together: the first has --no-pci",
-                        without->file->name, with->file->name);
+                        without->name, with->name);
 }
 
 int nj_presets_expand_eal_args(struct nj_presets *out, int argc, char **argv, char *why, size_t n)
 {
+    struct request w = {.out = out, .argc = argc, .argv = argv, .why = why, .why_bytes = n};
     bool ended = false;
+    int rc = 0;
 
-    *out = (struct nj_presets){.user = argv, .n_user = argc};
-    if (!grow_argv(out, (size_t)argc))
-        return nj_set_error(why, n, "out of memory");
-    for (int i = 0; i < argc; i++) {
+    *out = (struct nj_presets){.argc = 0};
+    for (int i = 0; i < argc && rc == 0; i++) {
         ended = ended || strcmp(argv[i], "--") == 0;
         const char *preset = ended || i == 0 ? NULL : preset_at(argc, argv, &i);
-        if (!preset)
-            out->argv[out->argc++] = argv[i];
-        else if (!*preset)
+        if (preset && !*preset)
             return nj_set_error(why, n, "--preset: expected a name; --preset list shows them");
-        else if (expand_one(out, preset, argc - i, why, n) != 0)
-            return -1;
+        char *copy = strdup(preset ? preset : argv[i]);
+        rc = preset ? expand_one(&w, copy) : push(&w, copy);
+        if (preset)
+            free(copy);
     }
-    out->argv[out->argc] = NULL;
-    return check_compatible(out, why, n);
+    out->argv = calloc((size_t)out->argc + 1, sizeof *out->argv);
+    if (rc == 0 && !out->argv)
+        return push(&w, NULL);
+    if (rc == 0 && out->argc > 0)
+        memcpy(out->argv, out->words, (size_t)out->argc * sizeof *out->argv);
+    return rc == 0 ? check_compatible(out, why, n) : -1;
 }
 
 void nj_presets_free(struct nj_presets *p)
 {
-    for (uint32_t i = 0; i < p->n_owned; i++)
-        free(p->owned[i]);
-    free(p->owned);
+    for (int i = 0; i < p->argc; i++)
+        free(p->words[i]);
+    free(p->words);
     free(p->argv);
     free(p->summary);
-    free(p->file_text);
     *p = (struct nj_presets){.argc = 0};
 }
 
@@ -503,48 +431,37 @@ const char *nj_presets_summary(const struct nj_presets *p)
 
 static int list(void)
 {
-    for (const struct nj_preset_file *f = nj_preset_files; f->name; f++) {
-        struct nj_preset p;
-        char why[128];
-        if (nj_preset_parse(f, &p, why, sizeof why) == 0)
-            printf("%-12s %.*s\n", f->name, (int)p.title.n_bytes, p.title.p);
-    }
+    for (const struct nj_preset *p = nj_preset_table; p->name; p++)
+        printf("%-12s %s\n", p->name, p->title);
     puts("\nnightjar --preset NAME,help        show what it needs, expects and cannot do");
     puts("nightjar --print-preset NAME,...   print its EAL arguments and exit");
     return 0;
 }
 
-static bool asks_for_help(const char *preset)
-{
-    const char *comma = strchr(preset, ',');
-    return comma && strcmp(comma, ",help") == 0;
-}
-
 int nj_print_preset(const char *preset)
 {
     char program[] = "nightjar", option[] = "--preset", *text = strdup(preset);
-    char *argv[] = {program, option, text};
-    const struct nj_preset_file *file;
+    char *argv[] = {program, option, text}, *comma = text ? strchr(text, ',') : NULL;
     struct nj_presets p = {.argc = 0};
-    char why[512];
+    char why[512] = "out of memory";
 
     if (strcmp(preset, "list") == 0 || strcmp(preset, "help") == 0) {
         free(text);
         return list();
     }
-    int rc = text ? 0 : nj_set_error(why, sizeof why, "out of memory");
-    if (rc == 0 && asks_for_help(preset)) {
-        rc = find_preset(preset, &preset, &file, why, sizeof why);
-        if (rc == 0)
-            fputs(file->text, stdout);
+    int rc = text ? 0 : -1;
+    if (comma && strcmp(comma, ",help") == 0) {
+        *comma = '\0';
+        const struct nj_preset *asked = find_preset(text, why, sizeof why);
+        rc = asked ? fputs(asked->text, stdout) : -1;
     } else if (rc == 0) {
         rc = nj_presets_expand_eal_args(&p, 3, argv, why, sizeof why);
         for (int i = 1; rc == 0 && i < p.argc; i++)
             printf("%s%s", p.argv[i], i + 1 < p.argc ? " " : "\n");
     }
-    if (rc != 0)
+    if (rc < 0)
         nj_log(NJ_LEVEL_ERROR, "%s", why);
     nj_presets_free(&p);
     free(text);
-    return rc == 0 ? 0 : NJ_EXIT_USAGE;
+    return rc < 0 ? NJ_EXIT_USAGE : 0;
 }

@@ -6,6 +6,7 @@
 
 #include "base/compiler.h"
 #include "base/set_error.h"
+#include "base/str.h"
 #include "config/eal_preset.h"
 #include "dpdk/eal.h"
 #include "log/log.h"
@@ -28,33 +29,30 @@ static NJ_PRINTF(2, 3) void add_difference(struct lines *l, const char *format, 
     vsnprintf(what, sizeof what, format, ap);
     va_end(ap);
     int n = snprintf(l->text + l->at, l->n - l->at, "%spreset %s: %s: expected %s",
-                     l->at ? "\n" : "", l->preset->file->name, l->port->name, what);
+                     l->at ? "\n" : "", l->preset->name, l->port->name, what);
     l->at = n < 0 || (size_t)n >= l->n - l->at ? l->n - 1 : l->at + (size_t)n;
 }
 
-static bool fits(struct nj_str words, const char *word)
+static bool fits(const char *words, const char *word)
 {
-    return nj_str_eq(words, NJ_STR("any")) ||
-           nj_preset_word_list_contains(words, (struct nj_str){word, (uint32_t)strlen(word)});
-}
+    struct nj_str rest = nj_str_of(words), w;
 
-static void compare_driver(struct lines *l)
-{
-    struct nj_str expected = l->preset->driver;
-
-    if (!fits(expected, l->port->driver))
-        add_difference(l, "driver %.*s, found %s", (int)expected.n_bytes, expected.p,
-                       l->port->driver);
+    while (nj_str_next_word(&rest, &w))
+        if (nj_str_eq(w, nj_str_of(word)) || nj_str_eq(w, NJ_STR("any")))
+            return true;
+    return false;
 }
 
 /* Only PCI devices are bound to a kernel driver. */
-static void compare_binding(struct lines *l, const char *sysfs)
+static void compare_drivers(struct lines *l, const char *sysfs)
 {
-    struct nj_str expected = l->preset->bind;
     char driver[64];
 
-    if (nj_pci_driver_of(sysfs, l->port->name, driver, sizeof driver) && !fits(expected, driver))
-        add_difference(l, "it bound to %.*s, found %s", (int)expected.n_bytes, expected.p, driver);
+    if (!fits(l->preset->driver, l->port->driver))
+        add_difference(l, "driver %s, found %s", l->preset->driver, l->port->driver);
+    if (nj_pci_driver_of(sysfs, l->port->name, driver, sizeof driver) &&
+        !fits(l->preset->bind, driver))
+        add_difference(l, "it bound to %s, found %s", l->preset->bind, driver);
 }
 
 static void compare_queues(struct lines *l, uint32_t n_shards)
@@ -112,9 +110,8 @@ void nj_presets_diff_port(const struct nj_presets *p, const struct nj_dpdk_port 
     for (uint32_t i = 0; i < p->n_devices; i++) {
         if (strcmp(p->device[i].name, port->name) != 0)
             continue;
-        l.preset = &p->device[i].preset;
-        compare_driver(&l);
-        compare_binding(&l, sysfs);
+        l.preset = p->device[i].preset;
+        compare_drivers(&l, sysfs);
         compare_queues(&l, n_shards);
         if (offload)
             compare_offloads(&l);
@@ -131,7 +128,7 @@ int nj_presets_check_ports_exist(const struct nj_presets *p, char *why, size_t n
             return nj_set_error(why, n,
                                 "preset %s: DPDK created no port for %s%s%s "
                                 "(NJ_EAL_VERBOSE=1 shows all its output)",
-                                p->device[i].preset.file->name, p->device[i].name,
+                                p->device[i].preset->name, p->device[i].name,
                                 *complaint ? ": " : "", complaint);
     return 0;
 }

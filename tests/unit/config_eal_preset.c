@@ -55,7 +55,7 @@ Test(config_eal_preset, without_a_nic)
                      "preset tap: " PLAIN "--vdev=net_tap0,iface=nj0");
     cr_assert_eq(presets.n_devices, 1);
     cr_expect_str_eq(presets.device[0].name, "net_tap0");
-    cr_expect_str_eq(presets.device[0].preset.file->name, "tap");
+    cr_expect_str_eq(presets.device[0].preset->name, "tap");
     cr_expect_str_eq(becomes("-l 0 --preset=tap,mac=fixed,iface=a -m 1024 -- --preset tap"),
                      "-l 0 --no-pci --no-huge --no-shconf --vdev=net_tap0,iface=a,mac=fixed "
                      "-m 1024 -- --preset tap");
@@ -85,7 +85,7 @@ Test(config_eal_preset, pci)
     cr_expect_str_eq(nj_presets_summary(&presets),
                      "preset igb: -a 0000:03:00.0\npreset vfio: -a 0000:04:00.0");
     cr_expect_str_eq(presets.device[1].name, "0000:04:00.0");
-    cr_expect_str_eq(presets.device[1].preset.file->name, "vfio");
+    cr_expect_str_eq(presets.device[1].preset->name, "vfio");
 }
 
 /* The next device gets another name. Arguments that both need occur once. */
