@@ -8,41 +8,44 @@
 
 #include "base/compiler.h"
 #include "base/units.h"
-
-enum kind { RATE, SIZE, NUMBER, SECONDS, ACTION };
-
-/* A struct nj_limit has three consecutive members: rate, ceiling, burst. */
-#define LIMIT(prefix, member, bit)                                                                 \
-    {prefix "rate", RATE, offsetof(struct nj_class, member.rate), bit},                            \
-        {prefix "ceiling", RATE, offsetof(struct nj_class, member.ceiling), bit},                  \
-    {                                                                                              \
-        prefix "burst", SIZE, offsetof(struct nj_class, member.burst), bit                         \
-    }
-
-static const struct key {
-    const char *name;
-    enum kind kind;
-    uint16_t offset;
-    bool is_server_wide;
-} class_key_table[] = {
-    LIMIT("", total, true),
-    LIMIT("client_", client, false),
-    LIMIT("request_", request, false),
-    {"rate_after", SIZE, offsetof(struct nj_class, rate_after), false},
-    {"connections", NUMBER, offsetof(struct nj_class, caps.conns_max), false},
-    {"streams", NUMBER, offsetof(struct nj_class, caps.streams_max), false},
-    {"requests", NUMBER, offsetof(struct nj_class, caps.requests_per_s), false},
-    {"requests_burst", NUMBER, offsetof(struct nj_class, caps.requests_burst), false},
-    {"action", ACTION, offsetof(struct nj_class, action), false},
-    {"retry_after", SECONDS, offsetof(struct nj_class, retry_after_s), false},
-};
-
-/* Index of the first of three keys of each struct nj_limit. */
-static const uint32_t limit_first_key[] = {0, 3, 6};
+#include "config/config_by_name.h"
 
 #define BURST_MIN (2u * NJ_QUANTUM_MIN_BYTES)
 
-static const char *const actions[] = {"serve", "drop", "reset", "forbid", "429"};
+#define AT(f) .width = sizeof(((struct nj_class *)0)->f), .offset = offsetof(struct nj_class, f)
+#define RATE(f)                                                                                    \
+    .kind = NJ_OPTION_RATE, AT(f), .min = 1, .max = NJ_RATE_MAX, .expected = NJ_RATE_SYNTAX,       \
+    .may_be_none = true
+#define SIZE(f, least, most)                                                                       \
+    .kind = NJ_OPTION_SIZE, AT(f), .min = least, .max = most, .expected = "a size such as 64KiB",  \
+    .may_be_none = true
+#define NUMBER(f)                                                                                  \
+    .kind = NJ_OPTION_NUMBER, AT(f), .min = 1, .max = 1000000, .expected = "a number",             \
+    .may_be_none = true
+/* The i-th struct nj_limit has keys 3 * i to 3 * i + 2. */
+#define N_LIMITS 3u
+#define LIMIT(prefix, limit)                                                                       \
+    {.name = prefix "rate", RATE(limit.rate)}, {.name = prefix "ceiling", RATE(limit.ceiling)},    \
+    {                                                                                              \
+        .name = prefix "burst", SIZE(limit.burst, BURST_MIN, 1 << 30)                              \
+    }
+
+/* clang-format off */
+static const struct nj_option class_key_table[] = {
+    LIMIT("", total),
+    LIMIT("client_", client),
+    LIMIT("request_", request),
+    {.name = "rate_after", SIZE(rate_after, 0, NJ_BYTES_MAX)},
+    {.name = "connections", NUMBER(caps.conns_max)},
+    {.name = "streams", NUMBER(caps.streams_max)},
+    {.name = "requests", NUMBER(caps.requests_per_s)},
+    {.name = "requests_burst", NUMBER(caps.requests_burst)},
+    {.name = "action", .kind = NJ_OPTION_WORD, AT(action),
+     .expected = "serve|drop|reset|forbid|429"},
+    {.name = "retry_after", .kind = NJ_OPTION_TIME, AT(retry_after_s), .min = 1, .max = 86400,
+     .expected = "a time such as 30s or 5m"},
+};
+/* clang-format on */
 
 _Static_assert(NJ_ARRAY_LEN(class_key_table) <= 32, "a bit for each");
 
@@ -58,7 +61,7 @@ const char *nj_class_key_name(uint32_t i)
 
 bool nj_class_key_allowed_for_server(uint32_t i)
 {
-    return class_key_table[i].is_server_wide;
+    return i < 3;
 }
 
 int nj_class_key_find(const char *name)
@@ -69,114 +72,65 @@ int nj_class_key_find(const char *name)
     return -1;
 }
 
-static bool is_burst(const struct key *k)
+static struct nj_limit *limit_of(struct nj_class *c, uint32_t i)
 {
-    size_t n = strlen(k->name);
-    return k->kind == SIZE && n >= 5 && strcmp(k->name + n - 5, "burst") == 0;
+    return i == 0 ? &c->total : i == 1 ? &c->client : &c->request;
 }
 
-static bool parse_action(const char *value, uint64_t *out)
+static void copy_values(struct nj_class *to, const struct nj_class_keys *from)
 {
-    if (strcmp(value, "later") == 0) /* the former word for 429 */
+    for (uint32_t i = 0; i < NJ_ARRAY_LEN(class_key_table); i++)
+        if (from->set >> i & 1)
+            memcpy((char *)to + class_key_table[i].offset,
+                   (const char *)&from->value + class_key_table[i].offset,
+                   class_key_table[i].width);
+}
+
+bool nj_class_key_parse(struct nj_class_keys *keys, uint32_t i, const char *value, char *expected,
+                        size_t n)
+{
+    const struct nj_option *k = &class_key_table[i];
+    bool is_none = k->may_be_none && strcmp(value, "none") == 0;
+    double v = 0;
+
+    if (k->kind == NJ_OPTION_WORD && strcmp(value, "later") == 0) /* the former word for it */
         value = "429";
-    for (*out = 0; *out < NJ_ARRAY_LEN(actions); (*out)++)
-        if (strcmp(actions[*out], value) == 0)
-            return true;
-    return false;
-}
-
-static bool read_key(const struct key *k, const char *value, uint64_t *out, const char **expected)
-{
-    bool lacks_unit = nj_lacks_unit(value);
-    double seconds = 0;
-
-    switch (k->kind) {
-    case RATE:
-        *expected = lacks_unit ? "a unit: B/s, KiB/s, MiB/s, GiB/s, kbit/s, Mbit/s or Gbit/s"
-                               : NJ_RATE_SYNTAX ", or none";
-        return !lacks_unit && nj_parse_rate(value, out);
-    case SIZE:
-        *expected = lacks_unit    ? "a unit: B, KiB, MiB or GiB"
-                    : is_burst(k) ? "a size such as 64KiB, from 5840 bytes to 1GiB, or none"
-                                  : "a size such as 64KiB, or none";
-        return !lacks_unit && nj_parse_bytes(value, out) &&
-               (!is_burst(k) || (*out >= BURST_MIN && *out <= 1u << 30));
-    case NUMBER:
-        *expected = "a number from 1 to 1000000, or none";
-        return nj_parse_decimal(value, out) && *out >= 1 && *out <= 1000000;
-    case SECONDS:
-        *expected = lacks_unit ? "a unit: s, m or h" : "a time such as 30s or 5m, 1 s to a day";
-        *out = nj_parse_seconds(value, &seconds) && seconds <= 86400 ? (uint64_t)seconds : 0;
-        return !lacks_unit && *out > 0;
-    case ACTION:
-        *expected = "serve, drop, reset, forbid or 429";
-        return parse_action(value, out);
-    default:
+    if (!is_none && !nj_option_parse_number(k, value, &v)) {
+        nj_option_format_expected(k, value, expected, n);
         return false;
     }
-}
-
-static size_t value_bytes(const struct key *k)
-{
-    return k->kind == RATE || k->kind == SIZE ? sizeof(uint64_t) : sizeof(uint32_t);
-}
-
-_Static_assert(sizeof(enum nj_action) == sizeof(uint32_t), "as wide as a number");
-_Static_assert(BURST_MIN == 5840, "as the text says");
-
-bool nj_class_key_parse(struct nj_class_keys *keys, uint32_t i, const char *value,
-                        const char **expected)
-{
-    const struct key *k = &class_key_table[i];
-    uint64_t v = 0;
-    bool none = strcmp(value, "none") == 0 && k->kind != ACTION && k->kind != SECONDS;
-
-    if (!read_key(k, value, &v, expected)) {
-        if (!none)
-            return false;
-        v = 0;
-    }
-    uint32_t v4 = (uint32_t)v;
-    memcpy((char *)&keys->value + k->offset, value_bytes(k) == 8 ? (void *)&v : (void *)&v4,
-           value_bytes(k));
+    uint64_t number = (uint64_t)v;
+    memcpy((char *)&keys->value + k->offset, &number, k->width); /* little endian */
     keys->set |= 1u << i;
     return true;
 }
 
-static const struct nj_limit *limit_of_key(const struct nj_class *c, uint32_t at)
-{
-    return (const struct nj_limit *)((const char *)c + class_key_table[at].offset);
-}
-
 bool nj_class_keys_check(const struct nj_class_keys *keys, const char **wrong)
 {
-    for (size_t i = 0; i < NJ_ARRAY_LEN(limit_first_key); i++) {
-        const struct nj_limit *l = limit_of_key(&keys->value, limit_first_key[i]);
-        uint32_t both = 3u << limit_first_key[i];
-        if ((keys->set & both) == both && l->ceiling != 0 && l->rate > l->ceiling) {
-            *wrong = i == 0   ? "rate must not exceed ceiling"
-                     : i == 1 ? "client_rate must not exceed client_ceiling"
-                              : "request_rate must not exceed request_ceiling";
+    static const char *const texts[N_LIMITS] = {"rate must not exceed ceiling",
+                                                "client_rate must not exceed client_ceiling",
+                                                "request_rate must not exceed request_ceiling"};
+    struct nj_class c = keys->value;
+
+    for (uint32_t i = 0; i < N_LIMITS; i++) {
+        const struct nj_limit *l = limit_of(&c, i);
+        *wrong = texts[i];
+        if ((keys->set >> 3 * i & 3) == 3 && l->ceiling != 0 && l->rate > l->ceiling)
             return false;
-        }
     }
     return true;
 }
 
 void nj_class_keys_apply(const struct nj_class_keys *keys, struct nj_class *to)
 {
-    for (size_t i = 0; i < NJ_ARRAY_LEN(limit_first_key); i++) {
-        struct nj_limit *l = (struct nj_limit *)limit_of_key(to, limit_first_key[i]);
-        if (keys->set >> limit_first_key[i] & 1)
-            *l = (struct nj_limit){.ceiling = limit_of_key(&keys->value, limit_first_key[i])->rate};
-    }
-    for (uint32_t i = 0; i < NJ_ARRAY_LEN(class_key_table); i++)
-        if (keys->set >> i & 1)
-            memcpy((char *)to + class_key_table[i].offset,
-                   (const char *)&keys->value + class_key_table[i].offset,
-                   value_bytes(&class_key_table[i]));
-    for (size_t i = 0; i < NJ_ARRAY_LEN(limit_first_key); i++) {
-        struct nj_limit *l = (struct nj_limit *)limit_of_key(to, limit_first_key[i]);
+    struct nj_class from = keys->value;
+
+    for (uint32_t i = 0; i < N_LIMITS; i++)
+        if (keys->set >> 3 * i & 1)
+            *limit_of(to, i) = (struct nj_limit){.ceiling = limit_of(&from, i)->rate};
+    copy_values(to, keys);
+    for (uint32_t i = 0; i < N_LIMITS; i++) {
+        struct nj_limit *l = limit_of(to, i);
         if (l->ceiling != 0 && l->rate > l->ceiling)
             l->rate = l->ceiling;
     }
@@ -185,15 +139,11 @@ void nj_class_keys_apply(const struct nj_class_keys *keys, struct nj_class *to)
 void nj_class_keys_merge(struct nj_class_keys *to, const struct nj_class_keys *later)
 {
     /* A later rate also sets the ceiling, and drops the burst of the earlier rate. */
-    for (size_t i = 0; i < NJ_ARRAY_LEN(limit_first_key); i++)
-        if (later->set >> limit_first_key[i] & 1)
-            to->set &= ~(7u << limit_first_key[i]);
+    for (uint32_t i = 0; i < N_LIMITS; i++)
+        if (later->set >> 3 * i & 1)
+            to->set &= ~(7u << 3 * i);
     to->set |= later->set;
-    for (uint32_t i = 0; i < NJ_ARRAY_LEN(class_key_table); i++)
-        if (later->set >> i & 1)
-            memcpy((char *)&to->value + class_key_table[i].offset,
-                   (const char *)&later->value + class_key_table[i].offset,
-                   value_bytes(&class_key_table[i]));
+    copy_values(&to->value, later);
 }
 
 void nj_class_copy_inherited_limits(struct nj_class *to, const struct nj_class *from)
@@ -206,21 +156,15 @@ void nj_class_copy_inherited_limits(struct nj_class *to, const struct nj_class *
 
 const char *nj_class_key_format(const struct nj_class *c, uint32_t i, char *text, size_t n_text)
 {
-    const struct key *k = &class_key_table[i];
-    const char *at = (const char *)c + k->offset;
-    uint64_t v8 = 0;
-    uint32_t v4 = 0;
+    const struct nj_option *k = &class_key_table[i];
+    uint64_t v = 0;
 
-    memcpy(value_bytes(k) == 8 ? (void *)&v8 : (void *)&v4, at, value_bytes(k));
-    if (v8 == 0 && v4 == 0)
+    memcpy(&v, (const char *)c + k->offset, k->width); /* little endian */
+    if (v == 0)
         return NULL;
-    if (k->kind == ACTION)
-        return actions[v4];
-    if (k->kind == RATE)
-        nj_format_rate(v8, text, n_text);
-    else if (value_bytes(k) == 8)
-        nj_format_bytes(v8, text, n_text);
+    if (k->kind == NJ_OPTION_TIME)
+        snprintf(text, n_text, "%us", (unsigned)v);
     else
-        snprintf(text, n_text, k->kind == SECONDS ? "%us" : "%u", v4);
+        nj_option_format_value(k, (double)v, text, n_text);
     return text;
 }

@@ -22,10 +22,10 @@ bool nj_class_key_allowed_for_server(uint32_t i);
 /* Returns the index of the key, or -1. */
 int nj_class_key_find(const char *name);
 
-/* Parse the value of key `i` into `keys`. False if it is invalid; `expected` then describes the
- * syntax, as a constant string. */
-bool nj_class_key_parse(struct nj_class_keys *keys, uint32_t i, const char *value,
-                        const char **expected);
+/* Parse the value of key `i` into `keys`. False if it is invalid; `expected`, of `n` bytes, then
+ * describes what the key accepts. */
+bool nj_class_key_parse(struct nj_class_keys *keys, uint32_t i, const char *value, char *expected,
+                        size_t n);
 /* Are the values consistent? False with the reason, a constant string, in `wrong`. */
 bool nj_class_keys_check(const struct nj_class_keys *keys, const char **wrong);
 

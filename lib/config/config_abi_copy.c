@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-#include "base/compiler.h"
 #include "base/set_error.h"
+#include "config/option_table.h"
 #include "conn/handler_tasks.h"
 #include "store/chunk_cache.h"
 
@@ -34,30 +34,16 @@ void nj_server_config_init_sized(struct nj_server_config *c, size_t size_bytes)
 /* Entries after the first NULL of an array would be ignored. */
 static int check_arrays(const struct nj_server_config *c, char *why, size_t n)
 {
-    const struct {
-        const char *name;
-        const char *const *entry;
-        unsigned n_max;
-    } arrays[] = {
-        {"port", c->port, NJ_ARRAY_LEN(c->port)},
-        {"addr", c->addr, NJ_ARRAY_LEN(c->addr)},
-        {"gateway", c->gateway, NJ_ARRAY_LEN(c->gateway)},
-        {"route", c->route, NJ_ARRAY_LEN(c->route)},
-        {"neighbour", c->neighbour, NJ_ARRAY_LEN(c->neighbour)},
-        {"vlan", c->vlan, NJ_ARRAY_LEN(c->vlan)},
-        {"trusted_proxy", c->trusted_proxy, NJ_ARRAY_LEN(c->trusted_proxy)},
-        {"error_page", c->error_page, NJ_ARRAY_LEN(c->error_page)},
-        {"tls_cert", c->tls_cert, NJ_ARRAY_LEN(c->tls_cert)},
-        {"tls_key", c->tls_key, NJ_ARRAY_LEN(c->tls_key)},
-        {"tls_ocsp", c->tls_ocsp, NJ_ARRAY_LEN(c->tls_ocsp)},
-        {"proxy_protocol", c->proxy_protocol, NJ_ARRAY_LEN(c->proxy_protocol)},
-    };
+    char name[NJ_OPTION_KEY_BYTES];
 
-    for (size_t a = 0; a < NJ_ARRAY_LEN(arrays); a++)
-        for (unsigned i = 1; i < arrays[a].n_max; i++)
-            if (arrays[a].entry[i] && !arrays[a].entry[i - 1])
-                return nj_set_error(why, n, "%s[%u] is set, but %s[%u] is not", arrays[a].name, i,
-                                    arrays[a].name, i - 1);
+    for (const struct nj_option *o = nj_options; o < nj_options + nj_n_options; o++) {
+        const char *const *entry = (const void *)((const char *)c + o->offset);
+        nj_option_key(&(struct nj_option){.name = o->name}, name); /* that of the field */
+        for (unsigned i = 1; o->kind == NJ_OPTION_LIST && i < (unsigned)o->max; i++)
+            if (entry[i] && !entry[i - 1])
+                return nj_set_error(why, n, "%s[%u] is set, but %s[%u] is not", name, i, name,
+                                    i - 1);
+    }
     if (c->n_routes > 0 && !c->routes)
         return nj_set_error(why, n, "n_routes is %u, but routes is NULL", c->n_routes);
     return 0;

@@ -30,10 +30,10 @@ const struct nj_option *nj_config_file_option_at(uint32_t i)
 const struct nj_option *nj_config_find_key(const char *section, const char *key)
 {
     char name[NJ_OPTION_KEY_BYTES];
-    const struct nj_option *o;
 
-    for (uint32_t i = 0; (o = nj_config_file_option_at(i)); i++)
-        if (strcmp(o->section, section) == 0 && strcmp(nj_option_key(o, name), key) == 0)
+    for (const struct nj_option *o = nj_options; o < nj_options + nj_n_options; o++)
+        if (o->section && strcmp(o->section, section) == 0 &&
+            strcmp(nj_option_key(o, name), key) == 0)
             return o;
     return NULL;
 }
@@ -59,74 +59,56 @@ static bool append_value(const struct nj_option *o, const char **list, const cha
     return true;
 }
 
-static bool put_word(const struct nj_option *o, void *at, const char *value)
+int nj_config_word_index(const char *words, const char *value)
 {
-    uint64_t place = (uint64_t)o->min;
-
-    for (const char *word = o->expected; *word; place++) {
-        size_t n = strcspn(word, "|");
-        if (strlen(value) == n && memcmp(word, value, n) == 0) {
-            put(o, at, place);
-            return true;
-        }
-        word += n + (word[n] == '|');
+    for (int i = 0;; i++) {
+        size_t n = strcspn(words, "|");
+        if (strlen(value) == n && memcmp(words, value, n) == 0)
+            return i;
+        if (!words[n])
+            return -1;
+        words += n + 1;
     }
-    return false;
 }
 
-static bool put_number(const struct nj_option *o, void *at, const char *value)
+bool nj_option_parse_number(const struct nj_option *o, const char *value, double *out)
 {
-    uint64_t number = 0;
-    bool ok;
+    uint64_t n = 0;
 
-    if (o->may_be_none && strcmp(value, "none") == 0) {
-        put(o, at, UINT64_MAX);
-        return true;
+    if (o->kind == NJ_OPTION_TIME)
+        return nj_parse_seconds(value, out) && !nj_lacks_unit(value) && in_range(o, *out);
+    if (o->kind == NJ_OPTION_WORD) {
+        int word = nj_config_word_index(o->expected, value);
+        *out = o->min + word;
+        return word >= 0;
     }
-    if (o->kind == NJ_OPTION_RATE)
-        ok = nj_parse_rate(value, &number);
-    else if (o->kind == NJ_OPTION_SIZE)
-        ok = nj_parse_bytes(value, &number);
-    else
-        ok = nj_parse_decimal(value, &number);
-    bool has_unit = o->kind == NJ_OPTION_NUMBER || !nj_lacks_unit(value);
-    if (!ok || !has_unit || !in_range(o, (double)number))
-        return false;
-    put(o, at, number);
-    return true;
+    bool ok = o->kind == NJ_OPTION_RATE   ? nj_parse_rate(value, &n)
+              : o->kind == NJ_OPTION_SIZE ? nj_parse_bytes(value, &n)
+                                          : nj_parse_decimal(value, &n);
+    *out = (double)n;
+    return ok && (o->kind == NJ_OPTION_NUMBER || !nj_lacks_unit(value)) && in_range(o, *out);
 }
 
 static bool put_value(const struct nj_option *o, struct nj_server_config *c, const char *value)
 {
     void *at = (char *)c + o->offset;
-    double seconds;
+    double number;
 
-    switch (o->kind) {
-    case NJ_OPTION_TEXT:
+    if (o->kind == NJ_OPTION_TEXT)
         memcpy(at, &value, sizeof value);
-        return true;
-    case NJ_OPTION_LIST:
+    else if (o->kind == NJ_OPTION_LIST)
         return append_value(o, at, value);
-    case NJ_OPTION_SWITCH:
+    else if (o->kind == NJ_OPTION_SWITCH)
         *(bool *)at = true;
-        return true;
-    case NJ_OPTION_NUMBER:
-    case NJ_OPTION_SIZE:
-    case NJ_OPTION_RATE:
-        return put_number(o, at, value);
-    case NJ_OPTION_TIME:
-        if (!nj_parse_seconds(value, &seconds) || nj_lacks_unit(value) || !in_range(o, seconds))
-            return false;
-        memcpy(at, &seconds, sizeof seconds);
-        return true;
-    case NJ_OPTION_WORD:
-        return put_word(o, at, value);
-    case NJ_OPTION_EAL:
-    case NJ_OPTION_MODE:
-    case NJ_OPTION_KEY:
-    default:
+    else if (o->may_be_none && strcmp(value, "none") == 0)
+        put(o, at, UINT64_MAX);
+    else if (!nj_option_parse_number(o, value, &number))
         return false;
-    }
+    else if (o->kind == NJ_OPTION_TIME)
+        memcpy(at, &number, sizeof number);
+    else
+        put(o, at, (uint64_t)number);
+    return true;
 }
 
 /* "a, b or c" from "a|b|c". */
@@ -148,19 +130,19 @@ static void add_unit(const struct nj_option *o, const char *number, char *text, 
     static const char *const units[][3] = {[NJ_OPTION_SIZE] = {"B", "MiB", "KiB"},
                                            [NJ_OPTION_RATE] = {"B/s"},
                                            [NJ_OPTION_TIME] = {"s", "ms"}};
-    struct nj_server_config scratch = {0};
+    double ignored;
     size_t from = o->kind == NJ_OPTION_SIZE && strlen(number) < 4 ? 1 : 0; /* few are no bytes */
 
     for (size_t i = from; i < 3 && units[o->kind][i]; i++) {
         snprintf(text, n_text, "%.24s%s", number, units[o->kind][i]);
-        if (put_value(o, &scratch, text))
+        if (nj_option_parse_number(o, text, &ignored))
             return;
     }
     text[0] = '\0';
 }
 
-/* Describe the values that the option accepts, for an error with `value`, which may be NULL. */
-static void format_expected(const struct nj_option *o, const char *value, char *text, size_t n_text)
+void nj_option_format_expected(const struct nj_option *o, const char *value, char *text,
+                               size_t n_text)
 {
     const char *none = o->may_be_none ? ", or none" : o->may_be_zero ? ", or 0" : "";
     char range[64];
@@ -191,23 +173,19 @@ int nj_server_config_takes(const char *name)
     return o ? nj_option_takes_value(o) : -1;
 }
 
-struct names {
-    const char *const *more;
-};
-
 static const char *name_at(void *ctx, uint32_t i)
 {
-    const struct names *names = ctx;
+    const char *const *more = ctx;
 
     for (uint32_t k = 0; k < nj_n_options; k++)
         if (nj_option_has_field(&nj_options[k]) && i-- == 0)
             return nj_options[k].name;
-    return names->more ? names->more[i] : NULL;
+    return more ? more[i] : NULL;
 }
 
 const char *nj_server_config_near(const char *name, const char *const *more)
 {
-    return nj__policy_closest_name(name, name_at, &(struct names){more});
+    return nj__policy_closest_name(name, name_at, (void *)(uintptr_t)more);
 }
 
 /* Of set_by_name: options alone have one. */
@@ -236,20 +214,23 @@ int nj_server_config_set(struct nj_server_config *c, const char *name, const cha
             c->set_by_name[i / 64] |= 1ull << i % 64;
         return 0;
     }
-    format_expected(o, value, expected, sizeof expected);
+    nj_option_format_expected(o, value, expected, sizeof expected);
     return nj_set_error(why, n, "--%s %s: expected %s", name, value, expected);
 }
 
-static size_t n_compared(const struct nj_option *o)
+/* Of a list, its first value. */
+static bool same_bytes(const struct nj_option *o, const struct nj_server_config *a,
+                       const struct nj_server_config *b)
 {
-    return o->kind == NJ_OPTION_LIST ? sizeof(char *) : o->width;
+    return memcmp((const char *)a + o->offset, (const char *)b + o->offset,
+                  o->kind == NJ_OPTION_LIST ? sizeof(char *) : o->width) == 0;
 }
 
 static bool is_zero(const struct nj_server_config *c, const struct nj_option *o)
 {
-    static const char nothing[8];
+    static const struct nj_server_config zero;
 
-    return memcmp((const char *)c + o->offset, nothing, n_compared(o)) == 0;
+    return same_bytes(o, c, &zero);
 }
 
 bool nj_config_differs(const struct nj_server_config *c, const struct nj_option *o)
@@ -257,8 +238,7 @@ bool nj_config_differs(const struct nj_server_config *c, const struct nj_option 
     struct nj_server_config defaults;
 
     nj_server_config_init(&defaults);
-    return memcmp((const char *)c + o->offset, (const char *)&defaults + o->offset,
-                  n_compared(o)) != 0;
+    return !same_bytes(o, c, &defaults);
 }
 
 static bool is_set(const struct nj_server_config *c, const struct nj_option *o)
@@ -282,6 +262,16 @@ static uint64_t load_number(const struct nj_option *o, const void *at)
     return v8;
 }
 
+static double value_of(const struct nj_option *o, const void *at)
+{
+    double seconds;
+
+    if (o->kind != NJ_OPTION_TIME)
+        return (double)load_number(o, at);
+    memcpy(&seconds, at, sizeof seconds);
+    return seconds;
+}
+
 static bool is_none(const struct nj_option *o, const void *at)
 {
     return o->may_be_none && load_number(o, at) == UINT64_MAX >> (64 - 8 * o->width);
@@ -298,27 +288,12 @@ int nj_config_check_ranges(const struct nj_server_config *config, char *why, siz
             continue;
         const void *at = (const char *)config + o->offset;
         bool is_left_out = is_zero(config, o) && is_zero(&defaults, o);
-        if (is_left_out || is_none(o, at))
+        if (is_left_out || is_none(o, at) || in_range(o, value_of(o, at)))
             continue;
-        double value = (double)load_number(o, at);
-        if (o->kind == NJ_OPTION_TIME)
-            memcpy(&value, at, sizeof value);
-        if (in_range(o, value))
-            continue;
-        format_expected(o, NULL, expected, sizeof expected);
+        nj_option_format_expected(o, NULL, expected, sizeof expected);
         return nj_set_error(why, n, "--%s: expected %s", o->name, expected);
     }
     return 0;
-}
-
-/* The word with that index. */
-static void show_word(const struct nj_option *o, uint64_t place, char *text, size_t n)
-{
-    const char *word = o->expected;
-
-    for (uint64_t i = (uint64_t)o->min; i < place && *word; i++)
-        word += strcspn(word, "|") + 1;
-    snprintf(text, n, "%.*s", (int)strcspn(word, "|"), word);
 }
 
 bool nj_config_format_option(const struct nj_server_config *config, const char *name, char *text,
@@ -328,30 +303,19 @@ bool nj_config_format_option(const struct nj_server_config *config, const char *
     const void *at = o ? (const char *)config + o->offset : NULL;
     const char *const *list = at;
     size_t put = 0;
-    double seconds;
 
     if (!o || (is_zero(config, o) && !is_set(config, o)))
         return false;
-    if (is_none(o, at)) {
+    if (is_none(o, at))
         snprintf(text, n, "none");
-    } else if (o->kind == NJ_OPTION_SWITCH) {
+    else if (o->kind == NJ_OPTION_SWITCH)
         snprintf(text, n, "yes");
-    } else if (o->kind == NJ_OPTION_NUMBER) {
-        snprintf(text, n, "%llu", (unsigned long long)load_number(o, at));
-    } else if (o->kind == NJ_OPTION_SIZE) {
-        nj_format_bytes(load_number(o, at), text, n);
-    } else if (o->kind == NJ_OPTION_RATE) {
-        nj_format_rate(load_number(o, at), text, n);
-    } else if (o->kind == NJ_OPTION_WORD) {
-        show_word(o, load_number(o, at), text, n);
-    } else if (o->kind == NJ_OPTION_TIME) {
-        memcpy(&seconds, at, sizeof seconds);
-        nj_format_seconds(seconds, text, n);
-    } else {
+    else if (o->kind > NJ_OPTION_SWITCH)
+        nj_option_format_value(o, value_of(o, at), text, n);
+    else
         for (size_t i = 0;
              i < (o->kind == NJ_OPTION_LIST ? (size_t)o->max : 1) && list[i] && put < n; i++)
             put += (size_t)snprintf(text + put, n - put, "%s%s", i ? ", " : "", list[i]);
-    }
     return true;
 }
 
@@ -410,6 +374,6 @@ int nj_config_set_file_option(struct nj_server_config *c, const char *name, cons
     }
     if (put_value(o, c, value))
         return 0;
-    format_expected(o, value, expected, sizeof expected);
+    nj_option_format_expected(o, value, expected, sizeof expected);
     return nj_set_error(why, n, "%s", expected);
 }

@@ -11,8 +11,17 @@
 /* The i-th option whose key sets its field, or NULL. */
 const struct nj_option *nj_config_file_option_at(uint32_t i);
 
-/* The option of a key (with '_') that sets its field, or NULL. */
+/* The option or key of the table with that key (with '_'), or NULL. */
 const struct nj_option *nj_config_find_key(const char *section, const char *key);
+
+/* The place of a word in "one|two|three", or -1. */
+int nj_config_word_index(const char *words, const char *value);
+
+/* Parse a number in the unit of the option, or the place of a word plus `min`, if it is in the
+ * range. All of them are exact as a double. */
+bool nj_option_parse_number(const struct nj_option *o, const char *value, double *out);
+/* Describe what the option accepts, for an error with `value`, which may be NULL. */
+void nj_option_format_expected(const struct nj_option *o, const char *value, char *text, size_t n);
 
 /* Number of values of an array of the configuration, which NULL ends unless it has `n_max`. */
 static inline uint32_t nj_config_count_values(const char *const *list, uint32_t n_max)

@@ -168,8 +168,8 @@ static bool set_the_same(const struct nj_ini_entry *a, const struct nj_ini_entry
     const char *at_a = a->value + strcspn(a->value, " \t"),
                *at_b = b->value + strcspn(b->value, " \t");
 
-    if (!nj__policy_is_same_key(a->key, b->key) || strcmp(a->key, "header") != 0)
-        return nj__policy_is_same_key(a->key, b->key);
+    if (strcmp(a->key, b->key) != 0 || strcmp(a->key, "header") != 0)
+        return strcmp(a->key, b->key) == 0;
     at_a += strspn(at_a, " \t");
     at_b += strspn(at_b, " \t");
     size_t n = strcspn(at_a, ": \t");

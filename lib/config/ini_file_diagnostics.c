@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/grow.h"
 #include "base/open_error.h"
 
 #define COMMENT    '#'
@@ -171,19 +172,6 @@ static char *copy_string(struct scan *s, const char *p, const char *end)
     return copy;
 }
 
-/* Makes room for one more element of an array, whose capacity is a power of two. */
-static bool grow(struct scan *s, void **array, uint32_t n, size_t n_each)
-{
-    if (n & (n - 1) && n > 0) /* there is room */
-        return true;
-    void *more = realloc(*array, (n > 0 ? 2 * (size_t)n : 1) * n_each);
-    if (more)
-        *array = more;
-    else
-        nj_diag_add(s->faults, s->file, s->line, "out of memory");
-    return more != NULL;
-}
-
 static void parse_section(struct scan *s, const char *p, const char *end)
 {
     const char *close = memchr(p, ']', (size_t)(end - p)), *rest = close ? close + 1 : end;
@@ -209,8 +197,10 @@ static void parse_section(struct scan *s, const char *p, const char *end)
                     NJ_INI_SECTIONS_MAX);
         return;
     }
-    if (!grow(s, (void **)&s->ini->section, s->ini->n_sections, sizeof *s->ini->section))
+    if (!nj_grow((void **)&s->ini->section, s->ini->n_sections, sizeof *s->ini->section)) {
+        nj_diag_add(s->faults, s->file, s->line, "out of memory");
         return;
+    }
     s->ini->section[s->ini->n_sections++] = (struct nj_ini_section){
         copy_string(s, p, close), s->file, s->line, s->ini->n_entries, 0, false, false};
     s->in_section = true;
@@ -370,9 +360,12 @@ static void parse_entry(struct scan *s, const char *p, const char *end)
     else if (s->ini->n_entries == NJ_INI_ENTRIES_MAX)
         nj_diag_add(s->faults, s->file, s->line, "too many keys: expected at most %u",
                     NJ_INI_ENTRIES_MAX);
-    else if (s->in_section &&
-             grow(s, (void **)&s->ini->entry, s->ini->n_entries, sizeof *s->ini->entry)) {
+    else if (!nj_grow((void **)&s->ini->entry, s->ini->n_entries, sizeof *s->ini->entry))
+        nj_diag_add(s->faults, s->file, s->line, "out of memory");
+    else if (s->in_section) {
         char *kept = copy_string(s, p, key_end);
+        for (char *dash = kept; (dash = strchr(dash, '-'));)
+            *dash = '_';
         s->ini->entry[s->ini->n_entries++] = (struct nj_ini_entry){
             kept, unescape(copy_string(s, value, end)), s->file, s->line, s->cuts};
         s->ini->section[s->ini->n_sections - 1].n++;

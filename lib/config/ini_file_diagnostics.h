@@ -41,7 +41,7 @@ void nj_diag_add_line(struct nj_diags *f, const char *text);
 void nj_diags_free(struct nj_diags *f);
 
 struct nj_ini_entry {
-    const char *key, *value; /* not empty */
+    const char *key, *value; /* not empty; the key with '_' where the file has '-' */
     const char *file;
     uint32_t line;
     bool is_cut; /* a comment begins right behind the value */

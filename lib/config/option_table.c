@@ -406,16 +406,27 @@ bool nj_option_takes_value(const struct nj_option *o)
     return o->kind != NJ_OPTION_MODE && o->kind != NJ_OPTION_SWITCH;
 }
 
-static void format_bound(const struct nj_option *o, double bound, char *text, size_t n)
+static void format_word(const struct nj_option *o, double value, char *text, size_t n)
+{
+    const char *word = o->expected;
+
+    for (double i = o->min; i < value && *word; i++)
+        word += strcspn(word, "|") + 1;
+    snprintf(text, n, "%.*s", (int)strcspn(word, "|"), word);
+}
+
+void nj_option_format_value(const struct nj_option *o, double value, char *text, size_t n)
 {
     if (o->kind == NJ_OPTION_SIZE)
-        nj_format_bytes((uint64_t)bound, text, n);
+        nj_format_bytes((uint64_t)value, text, n);
     else if (o->kind == NJ_OPTION_RATE)
-        nj_format_rate((uint64_t)bound, text, n);
+        nj_format_rate((uint64_t)value, text, n);
     else if (o->kind == NJ_OPTION_TIME)
-        nj_format_seconds(bound, text, n);
+        nj_format_seconds(value, text, n);
+    else if (o->kind == NJ_OPTION_WORD)
+        format_word(o, value, text, n);
     else
-        nj_format_double(bound, text, n);
+        nj_format_double(value, text, n);
 }
 
 void nj_option_format_range(const struct nj_option *o, char *text, size_t n_text)
@@ -428,7 +439,7 @@ void nj_option_format_range(const struct nj_option *o, char *text, size_t n_text
         snprintf(text, n_text, "up to %u times", (unsigned)o->max);
     if (o->kind <= NJ_OPTION_SWITCH || o->kind == NJ_OPTION_WORD || (o->min == 0 && is_unlimited))
         return;
-    format_bound(o, o->min, min, sizeof min);
-    format_bound(o, o->max, max, sizeof max);
+    nj_option_format_value(o, o->min, min, sizeof min);
+    nj_option_format_value(o, o->max, max, sizeof max);
     snprintf(text, n_text, is_unlimited ? "at least %s" : "%s to %s", min, max);
 }

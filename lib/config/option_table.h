@@ -59,5 +59,7 @@ bool nj_option_may_repeat(const struct nj_option *o);
 #define NJ_OPTION_KEY_BYTES 64
 /* The key in the file, for an option with a section. Returns `key`. */
 const char *nj_option_key(const struct nj_option *o, char key[NJ_OPTION_KEY_BYTES]);
+/* Format a number in the unit of the option, for which 24 bytes are enough, or its word. */
+void nj_option_format_value(const struct nj_option *o, double value, char *text, size_t n);
 /* Format the range, "1280 to 9000", or of a list "up to 8 times"; "" if there is none to tell. */
 void nj_option_format_range(const struct nj_option *o, char *text, size_t n_text);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/field_syntax.h"
 #include "base/units.h"
 #include "config/policy_file.h"
 #include "http/proto/path.h"
@@ -92,9 +93,7 @@ uint32_t nj__policy_parse_list_names(struct nj__policy_reader *r, const struct n
     while (at) {
         bool any = nj__policy_next_list_item(&at, &word);
         uint32_t i = 0;
-        while (any && i < r->f->n_lists &&
-               (strlen(r->f->list[i]) != word.n_bytes ||
-                memcmp(r->f->list[i], word.p, word.n_bytes) != 0))
+        while (any && i < r->f->n_lists && !nj_str_eq(nj_str_of(r->f->list[i]), word))
             i++;
         if (!any || i == r->f->n_lists) {
             report_list(r, e, word);
@@ -114,10 +113,8 @@ static void read_header(struct nj__policy_reader *r, struct nj_class_def *c,
     c->header = (struct nj_str){e->value, (uint32_t)(colon - e->value)};
     nj__policy_to_lower(c->header);
     value += strspn(value, " \t");
-    c->value = (struct nj_str){value, (uint32_t)strlen(value)};
-    if (c->header.n_bytes == 0 ||
-        strspn(c->header.p, "abcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~") !=
-            c->header.n_bytes ||
+    c->value = nj_str_of(value);
+    if (c->header.n_bytes == 0 || !nj_syntax_allows(c->header, NJ_IN_NAME) ||
         (*colon && c->value.n_bytes == 0))
         nj__policy_report_bad_value(r, e, HEADER_WANTS);
 }
@@ -137,7 +134,7 @@ bool nj__policy_parse_match_key(struct nj__policy_reader *r, struct nj_class_def
     else if (strcmp(key, "header") == 0)
         read_header(r, c, e);
     else if (strcmp(key, "tls_subject") == 0)
-        c->subject = (struct nj_str){e->value, (uint32_t)strlen(e->value)};
+        c->subject = nj_str_of(e->value);
     else if (!hours)
         return false;
     else if (nj_parse_time_range(e->value, minutes))

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/field_syntax.h"
 #include "base/units.h"
 #include "config/config_by_name.h"
 #include "config/settings_validate.h"
@@ -23,11 +24,6 @@ struct section {
 };
 
 /* --- diagnostics ---------------------------------------------------------------------------- */
-
-static bool has_limits(const struct section *s)
-{
-    return s->kind == SERVER || s->kind == CLASS || s->kind == HOURS;
-}
 
 /* [server], or [server HOURS]. */
 static bool is_server(const struct section *s)
@@ -86,25 +82,18 @@ static const char *section_name(void *unused, uint32_t i)
     return NULL;
 }
 
-static void copy_key(char to[NJ_INI_NAME_BYTES], const char *from)
-{
-    snprintf(to, NJ_INI_NAME_BYTES, "%s", from);
-    for (char *p = to; (p = strchr(p, '-'));)
-        *p = '_';
-}
-
 /* Where a key stands that is none of its section: "[network] or [tls]", or in the section itself
  * under another name than that of its option. */
 static bool find_key(const struct section *s, const char *word, char *where, size_t n)
 {
-    char key[NJ_OPTION_KEY_BYTES], name[NJ_INI_NAME_BYTES];
+    char key[NJ_OPTION_KEY_BYTES], name[NJ_OPTION_KEY_BYTES];
     size_t at = 0;
 
     for (const struct nj_option *o = nj_options; o < nj_options + nj_n_options && at < n; o++) {
         if (!o->section || (o->in_policy && strcmp(o->section, "class default") == 0 &&
                             strcmp(nj_option_key(o, key), word) == 0))
             continue;
-        copy_key(name, o->name);
+        nj_option_key(&(struct nj_option){.name = o->name}, name);
         bool is_key = strcmp(nj_option_key(o, key), word) == 0;
         if (!is_key && strcmp(name, word) != 0)
             continue;
@@ -121,15 +110,14 @@ static bool find_key(const struct section *s, const char *word, char *where, siz
 static void report_unknown_key(struct nj__policy_reader *r, struct section *s,
                                const struct nj_ini_entry *e)
 {
-    char word[NJ_INI_NAME_BYTES], meant[NJ_INI_NAME_BYTES], where[160];
+    char meant[NJ_OPTION_KEY_BYTES], where[160];
 
-    copy_key(word, e->key);
-    const char *ours = nj__policy_our_word(word);
+    const char *ours = nj__policy_our_word(e->key);
     if (ours)
         snprintf(where, sizeof where, "here it is %s", ours);
-    else if (!find_key(s, word, where, sizeof where)) {
-        const char *near = nj__policy_closest_name(word, key_name, s);
-        copy_key(meant, near ? near : "");
+    else if (!find_key(s, e->key, where, sizeof where)) {
+        const char *near = nj__policy_closest_name(e->key, key_name, s);
+        nj_option_key(&(struct nj_option){.name = near ? near : ""}, meant);
         snprintf(where, sizeof where,
                  near ? "did you mean %s?" : "expected a key that nightjar.conf(5) lists for it",
                  meant);
@@ -317,18 +305,25 @@ static void classify_sections(struct nj__policy_reader *r, struct section *secti
 
 /* --- keys ----------------------------------------------------------------------------------- */
 
+/* The limits that a section sets, or NULL. */
+static struct nj_class_keys *limits_of(struct nj_policy_file *f, const struct section *s)
+{
+    return s->kind == SERVER  ? &f->server
+           : s->kind == HOURS ? &f->override[s->index].keys
+           : s->kind == CLASS ? &f->class_at[s->index].keys
+                              : NULL;
+}
+
 static bool read_limit(struct nj__policy_reader *r, const struct section *s, const char *key,
                        const struct nj_ini_entry *e)
 {
     struct nj_policy_file *f = r->f;
+    struct nj_class_keys *keys = limits_of(f, s);
     int i = nj_class_key_find(key);
-    const char *expected;
+    char expected[160];
 
-    if (i < 0 || !has_limits(s))
+    if (i < 0 || !keys)
         return false;
-    struct nj_class_keys *keys = s->kind == SERVER  ? &f->server
-                                 : s->kind == HOURS ? &f->override[s->index].keys
-                                                    : &f->class_at[s->index].keys;
     uint32_t of = s->kind == HOURS ? f->override[s->index].class_index : s->index;
     if (is_server(s) && !nj_class_key_allowed_for_server((uint32_t)i))
         return false;
@@ -337,7 +332,7 @@ static bool read_limit(struct nj__policy_reader *r, const struct section *s, con
             r->faults, e->file, e->line,
             "connections: only [class default] may set it: connections are counted before the "
             "class of a request is known");
-    if (!nj_class_key_parse(keys, (uint32_t)i, e->value, &expected))
+    if (!nj_class_key_parse(keys, (uint32_t)i, e->value, expected, sizeof expected))
         nj__policy_report_bad_value(r, e, expected);
     return true;
 }
@@ -353,14 +348,11 @@ static bool read_server(struct nj__policy_reader *r, const char *key, const stru
         f->deny |= nj__policy_parse_list_names(r, e);
     } else if (strcmp(key, "deny_action") != 0) {
         return false;
-    } else if (strcmp(e->value, "drop") == 0) {
-        f->deny_action = NJ_ACTION_DROP;
-    } else if (strcmp(e->value, "reset") == 0) {
-        f->deny_action = NJ_ACTION_RESET;
-    } else if (strcmp(e->value, "forbid") == 0) {
-        f->deny_action = NJ_ACTION_FORBID;
     } else {
-        nj__policy_report_bad_value(r, e, "drop, reset or forbid");
+        int word = nj_config_word_index("drop|reset|forbid", e->value);
+        if (word < 0)
+            nj__policy_report_bad_value(r, e, "drop, reset or forbid");
+        f->deny_action = NJ_ACTION_DROP + (word > 0 ? (unsigned)word : 0);
     }
     return true;
 }
@@ -368,14 +360,12 @@ static bool read_server(struct nj__policy_reader *r, const char *key, const stru
 /* The name after "header " or "cookie ", or NULL. */
 static const char *name_after(const char *value, const char *word)
 {
-    static const char token[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-                                "!#$%&'*+-.^_`|~";
     size_t n = strlen(word);
 
     if (strncmp(value, word, n) != 0 || (value[n] != ' ' && value[n] != '\t'))
         return NULL;
     value += n + strspn(value + n, " \t");
-    return *value && value[strspn(value, token)] == '\0' ? value : NULL;
+    return *value && nj_syntax_allows(nj_str_of(value), NJ_IN_METHOD) ? value : NULL;
 }
 
 static void read_client_by(struct nj__policy_reader *r, const struct nj_ini_entry *e)
@@ -390,31 +380,38 @@ static void read_client_by(struct nj__policy_reader *r, const struct nj_ini_entr
         nj__policy_report_bad_value(r, e, "address, header NAME or cookie NAME");
     } else {
         f->client_by = header ? NJ_CLIENT_BY_HEADER : NJ_CLIENT_BY_COOKIE;
-        f->client_field = (struct nj_str){name, (uint32_t)strlen(name)};
+        f->client_field = nj_str_of(name);
         if (header)
             nj__policy_to_lower(f->client_field); /* field names are lower case (RFC 9113 8.2) */
     }
 }
 
+static void read_bits(struct nj__policy_reader *r, const struct nj_ini_entry *e, uint8_t *to,
+                      uint64_t min, uint64_t max)
+{
+    uint64_t bits;
+    char expected[64];
+
+    snprintf(expected, sizeof expected, "a number of bits from %u to %u", (unsigned)min,
+             (unsigned)max);
+    if (nj_parse_decimal(e->value, &bits) && bits >= min && bits <= max)
+        *to = (uint8_t)bits;
+    else
+        nj__policy_report_bad_value(r, e, expected);
+}
+
 static bool read_client(struct nj__policy_reader *r, const char *key, const struct nj_ini_entry *e)
 {
-    uint64_t bits = 0;
-
-    if (strcmp(key, "by") == 0) {
+    if (strcmp(key, "by") == 0)
         read_client_by(r, e);
-    } else if (strcmp(key, "prefix4") == 0) {
-        if (!nj_parse_decimal(e->value, &bits) || bits < 8 || bits > 32)
-            nj__policy_report_bad_value(r, e, "a number of bits from 8 to 32");
-        r->f->client_bits4 = (uint8_t)bits;
-    } else if (strcmp(key, "prefix6") == 0) {
-        if (!nj_parse_decimal(e->value, &bits) || bits < 16 || bits > 128)
-            nj__policy_report_bad_value(r, e, "a number of bits from 16 to 128");
-        r->f->client_bits6 = (uint8_t)bits;
-    } else if (strcmp(key, "trusted_proxy") == 0) {
+    else if (strcmp(key, "prefix4") == 0)
+        read_bits(r, e, &r->f->client_bits4, 8, 32);
+    else if (strcmp(key, "prefix6") == 0)
+        read_bits(r, e, &r->f->client_bits6, 16, 128);
+    else if (strcmp(key, "trusted_proxy") == 0)
         nj__policy_add_trusted_proxies(r, e->value, e->file, e->line);
-    } else {
+    else
         return false;
-    }
     return true;
 }
 
@@ -428,7 +425,7 @@ static bool read_config(struct nj__policy_reader *r, const struct section *s, co
     struct nj_settings settings = {.config = &now};
     char why[512];
 
-    if (!o)
+    if (!o || !nj_option_has_field(o))
         return false;
     if (nj_config_set_file_option(&r->file_config, o->name, e->value, why, sizeof why) != 0) {
         nj__policy_report_bad_value(r, e, why);
@@ -461,38 +458,28 @@ static bool read_eal(struct nj__policy_reader *r, const char *key, const struct 
     return true;
 }
 
-static bool may_repeat(const struct section *s, const char *key)
-{
-    char name[NJ_OPTION_KEY_BYTES];
-
-    for (const struct nj_option *o = nj_options; o < nj_options + nj_n_options; o++)
-        if (o->section && strcmp(o->section, table_section(s)) == 0 &&
-            strcmp(nj_option_key(o, name), key) == 0)
-            return nj_option_may_repeat(o);
-    return false;
-}
-
 /* Reports a second occurrence of a key that may occur once. */
-static bool report_duplicate_key(struct nj__policy_reader *r, const struct section *s, uint32_t at,
-                                 const char *key)
+static bool report_duplicate_key(struct nj__policy_reader *r, const struct section *s,
+                                 const struct nj_ini_entry *e)
 {
-    const struct nj_ini_entry *e = r->f->ini->entry;
-    char other[NJ_INI_NAME_BYTES];
+    const struct nj_option *o = nj_config_find_key(table_section(s), e->key);
+    const struct nj_ini_entry *first = &r->f->ini->entry[s->ini->first];
 
-    for (uint32_t k = s->ini->first; k < at && !may_repeat(s, key); k++) {
-        copy_key(other, e[k].key);
-        if (strcmp(other, key) != 0)
-            continue;
-        nj_diag_add(r->faults, e[at].file, e[at].line,
-                    "%s: duplicate in [%s]; first set on line %u", key, s->ini->name, e[k].line);
-        return true;
-    }
-    return false;
+    if (o && nj_option_may_repeat(o))
+        return false;
+    while (strcmp(first->key, e->key) != 0)
+        first++;
+    if (first < e)
+        nj_diag_add(r->faults, e->file, e->line, "%s: duplicate in [%s]; first set on line %u",
+                    e->key, s->ini->name, first->line);
+    return first < e;
 }
 
-static bool read_entry(struct nj__policy_reader *r, const struct section *s, const char *key,
+static bool read_entry(struct nj__policy_reader *r, const struct section *s,
                        const struct nj_ini_entry *e)
 {
+    const char *key = e->key;
+
     if (read_limit(r, s, key, e))
         return true;
     switch (s->kind) {
@@ -521,19 +508,14 @@ static bool read_entry(struct nj__policy_reader *r, const struct section *s, con
 
 static void read_section(struct nj__policy_reader *r, struct section *s)
 {
-    char key[NJ_INI_NAME_BYTES];
     const char *wrong;
 
     for (uint32_t k = s->ini->first; k < s->ini->first + s->ini->n; k++) {
         const struct nj_ini_entry *e = &r->f->ini->entry[k];
-        copy_key(key, e->key);
-        if (!report_duplicate_key(r, s, k, key) && !read_entry(r, s, key, e))
+        if (!report_duplicate_key(r, s, e) && !read_entry(r, s, e))
             report_unknown_key(r, s, e);
     }
-    const struct nj_class_keys *keys = s->kind == SERVER  ? &r->f->server
-                                       : s->kind == CLASS ? &r->f->class_at[s->index].keys
-                                       : s->kind == HOURS ? &r->f->override[s->index].keys
-                                                          : NULL;
+    const struct nj_class_keys *keys = limits_of(r->f, s);
     if (keys && !nj_class_keys_check(keys, &wrong))
         nj_diag_add(r->faults, s->ini->file, s->ini->line, "[%s]: %s", s->ini->name, wrong);
     if (s->kind == LIST && s->ini->n == 0 && !s->ini->is_incomplete)

@@ -97,8 +97,6 @@ void nj_policy_file_free(struct nj_policy_file *f);
  * "FILE:LINE: KEY VALUE: ...", unless `given`, the command line, sets the option. */
 void nj_policy_file_name_source(const struct nj_policy_file *f,
                                 const struct nj_server_config *given, char *why, size_t n);
-/* Are the keys equal, with - and _ as the same? */
-bool nj__policy_is_same_key(const char *a, const char *b);
 /* The section of that name, e.g. "class a", or NULL. */
 const struct nj_ini_section *nj__policy_find_section(const struct nj_policy_file *f,
                                                      const char *name);
@@ -134,7 +132,6 @@ struct nj__policy_reader {
     struct nj_policy_file *f;
     const char *path;
     struct nj_diags *faults;
-    uint32_t network_capacity;           /* capacity of f->network */
     struct nj_server_config file_config; /* values of the sections of options */
 };
 
@@ -149,6 +146,8 @@ uint32_t nj__policy_parse_list_names(struct nj__policy_reader *r, const struct n
 /* "FILE:LINE: KEY = VALUE: expected EXPECTED" */
 void nj__policy_report_bad_value(struct nj__policy_reader *r, const struct nj_ini_entry *e,
                                  const char *expected);
+/* nj_grow(), with a diagnostic. */
+bool nj__policy_grow(struct nj__policy_reader *r, void **array, uint32_t n, size_t n_each);
 /* The next item of a comma-separated list, trimmed. False for an empty item. Advances `*at`, to
  * NULL after the last item. */
 bool nj__policy_next_list_item(const char **at, struct nj_str *word);

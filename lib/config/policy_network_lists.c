@@ -48,16 +48,8 @@ static void add_network(struct nj__policy_reader *r, uint32_t list, struct nj_st
                     NJ_NETWORKS_MAX);
         return;
     }
-    if (f->n_networks == r->network_capacity) {
-        uint32_t n = r->network_capacity ? 2 * r->network_capacity : 64;
-        struct nj_network *more = realloc(f->network, n * sizeof *more);
-        if (!more) {
-            nj_diag_add(r->faults, file, line, "no memory for %u networks", n);
-            return;
-        }
-        f->network = more;
-        r->network_capacity = n;
-    }
+    if (!nj__policy_grow(r, (void **)&f->network, f->n_networks, sizeof net))
+        return;
     net.lists = (uint16_t)(1u << list);
     f->network[f->n_networks++] = net;
 }

@@ -4,12 +4,22 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/grow.h"
 #include "config/policy_file.h"
 
 void nj__policy_report_bad_value(struct nj__policy_reader *r, const struct nj_ini_entry *e,
                                  const char *expected)
 {
     nj_diag_add(r->faults, e->file, e->line, "%s = %.80s: expected %s", e->key, e->value, expected);
+}
+
+bool nj__policy_grow(struct nj__policy_reader *r, void **array, uint32_t n, size_t n_each)
+{
+    bool ok = nj_grow(array, n, n_each);
+
+    if (!ok)
+        nj_diag_add(r->faults, r->path, 0, "out of memory");
+    return ok;
 }
 
 bool nj__policy_next_list_item(const char **at, struct nj_str *word)
@@ -34,8 +44,7 @@ void nj__policy_to_lower(struct nj_str s)
     char *p = (char *)s.p; /* inside the buffer of nj_ini, which is writable */
 
     for (uint32_t i = 0; i < s.n_bytes; i++)
-        if (p[i] >= 'A' && p[i] <= 'Z')
-            p[i] |= 0x20;
+        p[i] = nj_lower(p[i]);
 }
 
 /* Levenshtein distance: insertions, deletions and substitutions. */

@@ -424,8 +424,7 @@ uint64_t nj_policies_apply_hours(struct nj_policies *p, uint32_t minute)
 /* Parses "KEY=VALUE" into the changes of a class, or of the server (index -1). */
 static bool parse_change(struct nj_class_keys *keys, int of, char *pair, char *why, size_t n)
 {
-    char *is = strchr(pair, '=');
-    const char *expected;
+    char *is = strchr(pair, '='), expected[160];
 
     if (!is)
         return nj_set_error(why, n, "%.60s: expected KEY=VALUE", pair) == 0;
@@ -437,7 +436,7 @@ static bool parse_change(struct nj_class_keys *keys, int of, char *pair, char *w
                             of < 0 ? "server" : "class NAME") == 0;
     if (of > 0 && strcmp(pair, "connections") == 0)
         return nj_set_error(why, n, "connections: only the class default may set it") == 0;
-    if (!nj_class_key_parse(keys, (uint32_t)key, is + 1, &expected))
+    if (!nj_class_key_parse(keys, (uint32_t)key, is + 1, expected, sizeof expected))
         return nj_set_error(why, n, "%.60s = %.60s: expected %s", pair, is + 1, expected) == 0;
     return true;
 }

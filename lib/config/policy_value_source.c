@@ -24,14 +24,6 @@ static const struct nj_option *option_at(const char *at, size_t *n)
     return NULL;
 }
 
-bool nj__policy_is_same_key(const char *a, const char *b)
-{
-    for (; *a && *b; a++, b++)
-        if (*a != *b && !((*a == '-' || *a == '_') && (*b == '-' || *b == '_')))
-            return false;
-    return *a == *b;
-}
-
 const struct nj_ini_section *nj__policy_find_section(const struct nj_policy_file *f,
                                                      const char *name)
 {
@@ -50,7 +42,7 @@ const struct nj_ini_entry *nj__policy_find_entry(const struct nj_policy_file *f,
 
     for (uint32_t k = s ? s->first : 0; s && k < s->first + s->n; k++) {
         const struct nj_ini_entry *e = &f->ini->entry[k];
-        if (!nj__policy_is_same_key(e->key, key))
+        if (strcmp(e->key, key) != 0)
             continue;
         if (!value || strncmp(value, e->value, strlen(e->value)) == 0)
             return e;

@@ -18,20 +18,6 @@
 
 _Static_assert((unsigned)NJ_SERVER_ERROR_PAGES_MAX == NJ_ERROR_PAGES_MAX, "one for each");
 
-/* A relative path below a folder: no segment is empty, . or .. */
-static bool is_below(const char *path)
-{
-    if (strlen(path) >= NJ_PATH_MAX)
-        return false;
-    for (const char *seg = path; seg; seg = *seg ? seg + 1 : NULL) {
-        size_t n = strcspn(seg, "/");
-        if (n == 0 || (n <= 2 && strspn(seg, ".") >= n))
-            return false;
-        seg += n;
-    }
-    return true;
-}
-
 static bool is_file_below(const char *root, const char *path)
 {
     char name[2 * NJ_PATH_MAX];
@@ -47,8 +33,8 @@ static int read_error_page(struct nj_settings *s, const char *text, char *why, s
     char *end;
     unsigned long status = strtoul(text, &end, 10);
 
-    if (end != text + 3 || status < 400 || status > 599 || end[0] != '=' || end[1] != '/' ||
-        !is_below(end + 2))
+    if (end != text + 3 || status < 400 || status > 599 || end[0] != '=' ||
+        !nj_path_is_valid_file_path(nj_str_of(end + 1)))
         return nj_set_error(
             why, n,
             "--error-page %s: expected a status from 400 to 599 and a file below the "
@@ -132,7 +118,8 @@ int nj__settings_read_http(struct nj_settings *s, char *why, size_t n)
     s->http.files.listing = c->listing;
     s->http.files.no_precompressed = c->no_precompressed;
     s->http.files.cache_control = c->cache_control;
-    if (c->index && (!is_below(c->index) || *c->index == '.' || strchr(c->index, '/')))
+    if (c->index && (!*c->index || *c->index == '.' || strchr(c->index, '/') ||
+                     strlen(c->index) >= NJ_PATH_MAX))
         return nj_set_error(why, n, "--index %s: expected the name of a file, e.g. index.html",
                             c->index);
     if (c->cache_control && (!*c->cache_control || !nj_field_value_is_valid(c->cache_control)))

@@ -85,15 +85,14 @@ static const struct {
     {"[tls]\ntls_cert = a\n", "2: tls_cert: unknown in [tls]: did you mean cert?\n"},
     {"[files]\nport = 1\n", "2: port: unknown in [files]: it belongs in [network] or [tls]\n"},
     {"[server]\nrate-per-client = 1B/s\n",
-     "2: rate-per-client: unknown in [server]: it belongs in [class default] as client_rate\n"},
+     "2: rate_per_client: unknown in [server]: it belongs in [class default] as client_rate\n"},
     {"[eal]\nargumens = -l 1\n", "2: argumens: unknown in [eal]: did you mean arguments?\n"},
     {"[network]\nmtu = 1\n", "2: mtu = 1: expected a number of bytes from 1280 to 9000\n"},
     {"[process]\ndrain_timeout = 30\n", "2: drain_timeout = 30: expected a unit, e.g. 30s\n"},
     {"[storage]\ncache = 10\n", "2: cache = 10: expected a unit, e.g. 10MiB\n"},
     {"[storage]\ncache = 99999GiB\n", "2: cache = 99999GiB: expected a size such as 64MiB or 1GiB, "
                                       "1MiB to 16384GiB, or 0\n"},
-    {"[server]\nrate = 5000\n",
-     "2: rate = 5000: expected a unit: B/s, KiB/s, MiB/s, GiB/s, kbit/s, Mbit/s or Gbit/s\n"},
+    {"[server]\nrate = 5000\n", "2: rate = 5000: expected a unit, e.g. 5000B/s\n"},
     {"include = a\n", "1: include: expected in a file only\n"},
     {"[limits]\naccess_log = -\n", "2: access_log: unknown in [limits]: it belongs in [log]\n"},
     {"[class a]\npath = /\nmax_body = 1\n",
@@ -104,8 +103,7 @@ static const struct {
     {"[limits]\nmax-body = 1B\nmax_body = 2B\n",
      "3: max_body: duplicate in [limits]; first set on line 2\n"},
     {"[server]\nburst = 100B\n",
-     "2: burst = 100B: expected a size such as 64KiB, from 5840 bytes to "
-     "1GiB, or none\n"},
+     "2: burst = 100B: expected a size such as 64KiB, 5840B to 1GiB, or none\n"},
     {"[server]\nrate = 2B/s\nceiling = 1B/s\n", "1: [server]: rate must not exceed ceiling\n"},
     {"[server]\ndeny = x\n",
      "2: deny = x: there is no [list x]: expected names of [list NAME] sections\n"},
@@ -406,14 +404,14 @@ Test(config_policy_file, rates_are_shown_as_people_write_them)
         {"0.1Gbit/s", "100Mbit/s"}, {"1023B/s", "1023B/s"},
     };
     char text[64];
-    const char *expected;
+    char expected[160];
 
     for (size_t i = 0; i < NJ_ARRAY_LEN(shown); i++) {
         struct nj_class_keys keys = {0}, again = {0};
-        cr_assert(nj_class_key_parse(&keys, 0, shown[i][0], &expected));
+        cr_assert(nj_class_key_parse(&keys, 0, shown[i][0], expected, sizeof expected));
         const char *is = nj_class_key_format(&keys.value, 0, text, sizeof text);
         cr_expect_str_eq(is, shown[i][1]);
-        cr_assert(nj_class_key_parse(&again, 0, is, &expected), "%s", is);
+        cr_assert(nj_class_key_parse(&again, 0, is, expected, sizeof expected), "%s", is);
         cr_expect_eq(again.value.total.rate, keys.value.total.rate, "%s", is);
     }
 }
