@@ -86,26 +86,13 @@ int nj_placement_parse_eal(int argc, char **argv, struct nj_eal_selection *out, 
 /* --- the plan ------------------------------------------------------------------------------------
  */
 
-/* A topology whose CPUs share neither core nor cache. */
-static void flat_topology(struct nj_topo *t, const cpu_set_t *usable)
-{
-    memset(t, 0, sizeof *t);
-    for (unsigned i = 0; i < NJ_TOPO_CPUS_MAX; i++)
-        if (CPU_ISSET(i, usable))
-            t->cpu[t->n_cpus++] = (struct nj_topo_cpu){.id = (uint16_t)i,
-                                                       .core = (uint16_t)i,
-                                                       .l2 = NJ_TOPO_NONE,
-                                                       .l3 = NJ_TOPO_NONE,
-                                                       .usable = true};
-}
-
 static void read_machine(struct nj_topo *t, const cpu_set_t *usable, int nic_node)
 {
     char why[256];
 
     if (nj_topo_discover_by_hwloc(t, usable, NULL, why, sizeof why) != 0) {
         nj_log(NJ_LEVEL_WARNING, "%s; workers run on any CPU without an lcore", why);
-        flat_topology(t, usable);
+        nj_topo_flat(t, usable);
     }
     t->nic_node = nic_node;
 }
@@ -119,46 +106,13 @@ void nj_placement_place_workers(const uint32_t *cpu, uint32_t n_lcores, uint32_t
     nj_placement_plan_workers(&t, cpu, n_lcores, n_workers, out);
 }
 
-/* Find a placement with at most as many lcores and fewer problems. */
-static bool find_better(const struct nj_topo *t, const struct nj_placement *p, uint32_t n_faults,
-                        char *eal, size_t n)
-{
-    struct nj_placement_fault faults[NJ_PLACEMENT_FAULTS_MAX];
-    struct nj_placement better;
-
-    nj_placement_plan(t, p->n_lcores, p->n_workers, &better);
-    better.lcore_mib = p->lcore_mib;
-    if (better.n_lcores == 0 || nj_placement_find_faults(t, &better, faults) >= n_faults)
-        return false;
-    nj_placement_eal_args(t, &better, eal, n);
-    return true;
-}
-
-static void format_advice(const struct nj_topo *t, const struct nj_placement *p, char *text,
-                          size_t n)
-{
-    struct nj_placement_fault faults[NJ_PLACEMENT_FAULTS_MAX];
-    uint32_t n_faults = nj_placement_find_faults(t, p, faults);
-    char eal[512], fault[256];
-
-    text[0] = '\0';
-    if (n_faults == 0 || !find_better(t, p, n_faults, eal, sizeof eal))
-        return;
-    for (uint32_t i = 0; i < n_faults; i++) {
-        size_t at = strlen(text);
-        nj_placement_fault_text(t, &faults[i], fault, sizeof fault);
-        snprintf(text + at, n - at, "nightjar: %s%s%s\n", fault,
-                 i + 1 == n_faults ? "; better: " : "", i + 1 == n_faults ? eal : "");
-    }
-}
-
 void nj_placement_format_advice(const struct nj_placement *p, int nic_node, const cpu_set_t *usable,
                                 char *text, size_t n)
 {
     struct nj_topo t;
 
     read_machine(&t, usable, nic_node);
-    format_advice(&t, p, text, n);
+    nj_placement_advice_text(&t, p, text, n);
 }
 
 int nj_print_placement(int eal_argc, char **eal_argv, const struct nj_server_config *config)
@@ -207,7 +161,7 @@ int nj_print_placement(int eal_argc, char **eal_argv, const struct nj_server_con
         nj_log(NJ_LEVEL_WARNING,
                "-a %s: no such PCI device (lspci -D lists them); NUMA distance is ignored",
                wish.nic);
-    format_advice(&t, &p, text, sizeof text);
+    nj_placement_advice_text(&t, &p, text, sizeof text);
     fflush(stdout);
     fputs(text, stderr);
     return 0;

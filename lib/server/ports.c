@@ -8,10 +8,10 @@
 #include <rte_errno.h>
 
 #include "base/set_error.h"
-#include "config/port_lcores.h"
 #include "config/rss_key.h"
 #include "log/log.h"
 #include "telem/counters_packet.h"
+#include "topo/port_lcores.h"
 
 enum nj_idle nj__idle_mode(const struct nj_server_config *config)
 {

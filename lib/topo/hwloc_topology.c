@@ -127,3 +127,15 @@ const struct nj_topo_cpu *nj_topo_cpu(const struct nj_topo *t, uint32_t id)
             return &t->cpu[i];
     return NULL;
 }
+
+void nj_topo_flat(struct nj_topo *t, const cpu_set_t *usable)
+{
+    memset(t, 0, sizeof *t);
+    for (unsigned i = 0; i < NJ_TOPO_CPUS_MAX; i++)
+        if (CPU_ISSET(i, usable))
+            t->cpu[t->n_cpus++] = (struct nj_topo_cpu){.id = (uint16_t)i,
+                                                       .core = (uint16_t)i,
+                                                       .l2 = NJ_TOPO_NONE,
+                                                       .l3 = NJ_TOPO_NONE,
+                                                       .usable = true};
+}

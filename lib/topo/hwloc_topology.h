@@ -37,5 +37,9 @@ int nj_topo_discover_by_hwloc(struct nj_topo *t, const cpu_set_t *usable, const 
 /* Build a synthetic topology from a description of hwloc: "pack:2 [numa] l3:1 core:4 pu:2". */
 int nj_topo_synthetic(struct nj_topo *t, const char *description, char *why, size_t why_bytes);
 
+/* Build a topology of these CPUs that share neither core nor cache, for a machine that cannot be
+ * read. */
+void nj_topo_flat(struct nj_topo *t, const cpu_set_t *usable);
+
 /* The CPU with that id, or NULL. */
 const struct nj_topo_cpu *nj_topo_cpu(const struct nj_topo *t, uint32_t id);

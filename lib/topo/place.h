@@ -68,5 +68,9 @@ void nj_placement_fault_text(const struct nj_topo *t, const struct nj_placement_
 /* The EAL arguments: "-l 0-3,8", and with several nodes "--socket-mem". */
 void nj_placement_eal_args(const struct nj_topo *t, const struct nj_placement *p, char *text,
                            size_t n);
+/* Write the problems of a placement and better EAL arguments, of at most as many lcores, one per
+ * line; "" if there are no better ones. */
+void nj_placement_advice_text(const struct nj_topo *t, const struct nj_placement *p, char *text,
+                              size_t n);
 /* Draw every node, core and CPU, with the threads placed there. */
 void nj_placement_draw(const struct nj_topo *t, const struct nj_placement *p, FILE *out);

@@ -149,3 +149,36 @@ void nj_placement_draw(const struct nj_topo *t, const struct nj_placement *p, FI
     nj_placement_eal_args(t, p, eal, sizeof eal);
     fprintf(out, "EAL arguments: %s\n", eal);
 }
+
+/* Find a placement with at most as many lcores and fewer problems. */
+static bool find_better(const struct nj_topo *t, const struct nj_placement *p, uint32_t n_faults,
+                        char *eal, size_t n)
+{
+    struct nj_placement_fault faults[NJ_PLACEMENT_FAULTS_MAX];
+    struct nj_placement better;
+
+    nj_placement_plan(t, p->n_lcores, p->n_workers, &better);
+    better.lcore_mib = p->lcore_mib;
+    if (better.n_lcores == 0 || nj_placement_find_faults(t, &better, faults) >= n_faults)
+        return false;
+    nj_placement_eal_args(t, &better, eal, n);
+    return true;
+}
+
+void nj_placement_advice_text(const struct nj_topo *t, const struct nj_placement *p, char *text,
+                              size_t n)
+{
+    struct nj_placement_fault faults[NJ_PLACEMENT_FAULTS_MAX];
+    uint32_t n_faults = nj_placement_find_faults(t, p, faults);
+    char eal[512], fault[256];
+
+    text[0] = '\0';
+    if (n_faults == 0 || !find_better(t, p, n_faults, eal, sizeof eal))
+        return;
+    for (uint32_t i = 0; i < n_faults; i++) {
+        size_t at = strlen(text);
+        nj_placement_fault_text(t, &faults[i], fault, sizeof fault);
+        snprintf(text + at, n - at, "nightjar: %s%s%s\n", fault,
+                 i + 1 == n_faults ? "; better: " : "", i + 1 == n_faults ? eal : "");
+    }
+}

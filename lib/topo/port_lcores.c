@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Assigns lcores to ports: first the lcores that a port lists, then the rest evenly, preferring the
  * NUMA node of the device. */
-#include "config/port_lcores.h"
+#include "topo/port_lcores.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "config/port_lcores.h"
+#include "topo/port_lcores.h"
 #include "topo/cpus.h"
 
 #define PORTS_MAX 4
@@ -73,7 +73,7 @@ static void try_row(const struct row *row, unsigned number)
     cr_expect_str_eq(said, row->port_of, "row %u: %s, not %s", number, said, row->port_of);
 }
 
-Test(config_port_lcores, each_has_its_own)
+Test(topo_port_lcores, each_has_its_own)
 {
     for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++)
         try_row(&rows[i], i);
