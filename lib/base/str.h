@@ -30,6 +30,14 @@ static inline bool nj_str_eq(struct nj_str a, struct nj_str b)
     return a.n_bytes == b.n_bytes && memcmp(a.p, b.p, a.n_bytes) == 0;
 }
 
+/* Their order: byte by byte, a prefix before what it begins. */
+static inline int nj_str_compare(struct nj_str a, struct nj_str b)
+{
+    int order = memcmp(a.p, b.p, a.n_bytes < b.n_bytes ? a.n_bytes : b.n_bytes);
+
+    return order != 0 ? order : (a.n_bytes > b.n_bytes) - (a.n_bytes < b.n_bytes);
+}
+
 static inline bool nj_str_starts_with(struct nj_str s, struct nj_str with)
 {
     return s.n_bytes >= with.n_bytes && memcmp(s.p, with.p, with.n_bytes) == 0;

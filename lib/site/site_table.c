@@ -134,14 +134,6 @@ static inline const struct site *find_site(const struct nj_sites *s, struct nj_s
 
 /* --- paths ---------------------------------------------------------------------------------- */
 
-static int compare(struct nj_str a, struct nj_str b)
-{
-    uint32_t n = a.n_bytes < b.n_bytes ? a.n_bytes : b.n_bytes;
-    int order = memcmp(a.p, b.p, n);
-
-    return order != 0 ? order : (a.n_bytes > b.n_bytes) - (a.n_bytes < b.n_bytes);
-}
-
 /* The 8 bytes after the first '/', with zeros behind a shorter path, as a number in big endian: it
  * sorts as the path does, but that paths with the same 8 bytes have the same number. */
 static uint64_t key_of(struct nj_str path)
@@ -167,7 +159,7 @@ static const struct path_entry *find_path(const struct nj_sites *s, const struct
     while (low < high) {
         uint32_t mid = (low + high) / 2;
         const struct path_entry *e = &first[mid];
-        if (e->key < key || (e->key == key && compare(e->path, path) <= 0))
+        if (e->key < key || (e->key == key && nj_str_compare(e->path, path) <= 0))
             low = mid + 1;
         else
             high = mid;
@@ -251,14 +243,14 @@ static int compare_defs(const void *x, const void *y)
         return is_suffix(a) ? 1 : -1;
     if (is_suffix(a) && a->path.n_bytes != b->path.n_bytes)
         return a->path.n_bytes > b->path.n_bytes ? -1 : 1;
-    return compare(a->path, b->path);
+    return nj_str_compare(a->path, b->path);
 }
 
 static int compare_entries(const void *x, const void *y)
 {
     const struct path_entry *a = x, *b = y;
 
-    return compare(a->path, b->path);
+    return nj_str_compare(a->path, b->path);
 }
 
 static uint32_t find_field(const struct nj_site_rules *r, struct nj_str name)

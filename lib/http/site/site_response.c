@@ -4,6 +4,7 @@
 #include "http/site/site_response.h"
 
 #include "base/compiler.h"
+#include "base/field_list.h"
 #include "base/request_host.h"
 #include "http/response_head.h"
 #include "http/site/site_location.h"
@@ -44,13 +45,11 @@ static bool is_denied(const struct nj_txn *t, const struct nj_site_rules *rules)
 /* Is the method one of "GET, HEAD"? */
 static bool has_method(struct nj_str list, struct nj_str method)
 {
-    while (list.n_bytes > 0) {
-        const char *comma = memchr(list.p, ',', list.n_bytes);
-        uint32_t n = comma ? (uint32_t)(comma - list.p) : list.n_bytes;
-        if (nj_str_eq(nj_str_trim((struct nj_str){list.p, n}), method))
+    struct nj_str word;
+
+    while (nj_list_next(&list, &word))
+        if (nj_str_eq(word, method))
             return true;
-        nj_str_skip(&list, comma ? n + 1 : n);
-    }
     return false;
 }
 
