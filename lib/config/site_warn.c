@@ -36,7 +36,7 @@ static const struct nj_ini_entry *entry_in(const struct ctx *w, const struct nj_
                                            const char *key)
 {
     for (uint32_t k = s->first; k < s->first + s->n; k++)
-        if (nj__policy_is_same_key(w->f->ini->entry[k].key, key))
+        if (strcmp(w->f->ini->entry[k].key, key) == 0)
             return &w->f->ini->entry[k];
     return NULL;
 }
@@ -67,7 +67,7 @@ static bool applies_to_redirects(const char *key)
                                        "log"};
 
     for (size_t i = 0; i < NJ_ARRAY_LEN(keys); i++)
-        if (nj__policy_is_same_key(keys[i], key))
+        if (strcmp(keys[i], key) == 0)
             return true;
     return false;
 }

@@ -16,13 +16,3 @@ void nj_placement_place_workers(const uint32_t *cpu, uint32_t n_lcores, uint32_t
  * are no better ones. Reads the topology again. Main thread. */
 void nj_placement_format_advice(const struct nj_placement *p, int nic_node, const cpu_set_t *usable,
                                 char *text, size_t n);
-
-/* The EAL arguments that matter for placement. */
-struct nj_eal_selection {
-    uint32_t n_lcores; /* 0: not given */
-    uint32_t cpu[NJ_SHARDS_MAX];
-    char nic[64]; /* PCI address; "": not given */
-};
-/* Parse -l and --lcores (one CPU per lcore) and -a. Returns 0, or -1 with the reason. */
-int nj_placement_parse_eal(int argc, char **argv, struct nj_eal_selection *out, char *why,
-                           size_t n);

@@ -8,7 +8,7 @@
 #include <rte_errno.h>
 
 #include "base/set_error.h"
-#include "config/rss_key.h"
+#include "dpdk/rss_key.h"
 #include "log/log.h"
 #include "telem/counters_packet.h"
 #include "topo/port_lcores.h"

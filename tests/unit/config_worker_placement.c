@@ -7,6 +7,7 @@
 
 #include "base/compiler.h"
 #include "config/worker_placement.h"
+#include "dpdk/eal_selection.h"
 
 /* `cpus` NULL: it can't be drawn. */
 static const struct {
@@ -48,7 +49,7 @@ Test(config_worker_placement, eal_arguments)
             argv[argc] = (char *)rows[i].argv[argc];
             argc++;
         }
-        int rc = nj_placement_parse_eal(argc, argv, &w, why, sizeof why);
+        int rc = nj_eal_selection_parse(argc, argv, &w, why, sizeof why);
         cr_expect_eq(rc, rows[i].cpus ? 0 : -1, "row %zu", i);
         if (rc != 0)
             continue;

@@ -15,11 +15,11 @@
 #include <rte_lcore.h>
 #include <rte_pause.h>
 
-#include "config/rss_key.h"
 #include "config/settings_validate.h"
 #include "crowd.h"
 #include "dpdk/eal.h"
 #include "dpdk/lcore_loop.h"
+#include "dpdk/rss_key.h"
 #include "dpdk/shard_rings.h"
 #include "dpdk/tsc_clock.h"
 #include "report.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Parses the RSS key of --rss-key, or generates a random one with getrandom(2). */
-#include "config/rss_key.h"
+#include "dpdk/rss_key.h"
 
 #include <string.h>
 #include <sys/random.h>

@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "base/compiler.h"
-#include "config/rss_key.h"
+#include "dpdk/rss_key.h"
 
 #define TEN "00112233445566778899"
 
-Test(config_rss_key, read)
+Test(dpdk_rss_key, read)
 {
     struct nj_rss_key key;
 
@@ -38,7 +38,7 @@ Test(config_rss_key, read)
 
 /* Each start has its own key. Connections that the server opens find ports whose replies reach
  * their shard. */
-Test(config_rss_key, drawn)
+Test(dpdk_rss_key, drawn)
 {
     struct nj_rss_key key[20];
 
