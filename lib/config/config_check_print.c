@@ -342,7 +342,8 @@ static int report_files(struct nj__report *r, const struct nj_settings *s,
 static void report_missing(struct nj__report *r, const struct nj_settings *s)
 {
     const struct nj_server_config *c = s->config;
-    bool no_root = !c->root && c->n_routes == 0, no_eal = s->policy->ini && s->policy->n_eal == 0;
+    bool no_root = !c->root && c->n_routes == 0,
+         no_eal = s->policy->ini->n_files > 0 && s->policy->n_eal == 0;
 
     if (c->addr[0] && !no_root && !no_eal)
         return;

@@ -595,22 +595,6 @@ static void add_trusted_options(struct nj__policy_reader *r, const struct nj_ser
         nj__policy_add_trusted_proxies(r, config->trusted_proxy[i], "--trusted-proxy", 0);
 }
 
-static struct nj_policy_file *policy_without_file(const struct nj_server_config *config,
-                                                  struct nj_diags *faults)
-{
-    struct nj__policy_reader r = {.f = new_policy_file(), .path = "nightjar", .faults = faults};
-    uint32_t n_before = faults->n;
-
-    if (!r.f)
-        nj_diag_add(faults, r.path, 0, "no memory for a policy");
-    else
-        add_trusted_options(&r, config);
-    if (faults->n == n_before)
-        return r.f;
-    nj_policy_file_free(r.f);
-    return NULL;
-}
-
 /* `n_before`: faults before the file was parsed. Takes over `ini`. */
 static struct nj_policy_file *read_policy(struct nj__policy_reader *r, struct nj_ini *ini,
                                           struct nj_server_config *config, uint32_t n_before)
@@ -646,13 +630,11 @@ struct nj_policy_file *nj_policy_file_parse(const char *path, const char *text, 
 struct nj_policy_file *nj_policy_file_read(const char *path, struct nj_server_config *config,
                                            struct nj_diags *faults)
 {
-    struct nj__policy_reader r = {.path = path, .faults = faults};
+    struct nj__policy_reader r = {.path = path ? path : "nightjar", .faults = faults};
     uint32_t n_before = faults->n;
+    struct nj_ini *ini = path ? nj_ini_read(path, faults) : calloc(1, sizeof *ini);
 
-    if (!path)
-        return policy_without_file(config, faults);
-    struct nj_ini *ini = nj_ini_read(path, faults);
-    return ini ? read_policy(&r, ini, config, n_before) : NULL;
+    return ini || !path ? read_policy(&r, ini, config, n_before) : NULL;
 }
 
 int nj_policy_file_find_class(const struct nj_policy_file *f, const char *name)

@@ -53,7 +53,7 @@ struct nj_limit_override {
 };
 
 struct nj_policy_file {
-    struct nj_ini *ini; /* owns the strings; NULL: no file */
+    struct nj_ini *ini; /* owns the strings; without a file it is empty */
     uint32_t n_eal;
     const struct nj_ini_entry *eal[NJ_POLICY_EAL_MAX]; /* lines of [eal] */
 

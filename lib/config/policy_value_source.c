@@ -27,7 +27,7 @@ static const struct nj_option *option_at(const char *at, size_t *n)
 const struct nj_ini_section *nj__policy_find_section(const struct nj_policy_file *f,
                                                      const char *name)
 {
-    for (uint32_t i = 0; f->ini && i < f->ini->n_sections; i++)
+    for (uint32_t i = 0; i < f->ini->n_sections; i++)
         if (nj_ini_compare_names(f->ini->section[i].name, name) == 0)
             return &f->ini->section[i];
     return NULL;
@@ -59,7 +59,7 @@ void nj_policy_file_name_source(const struct nj_policy_file *f,
     char key[NJ_OPTION_KEY_BYTES], text[1024];
     size_t n_name, at;
 
-    if (!f->ini || !told || !(first = option_at(told, &n_name)) ||
+    if (!told || !(first = option_at(told, &n_name)) ||
         (nj_option_has_field(first) && nj_config_is_set(given, first->name)))
         return;
     const char *value = told[n_name] == ' ' ? told + n_name + 1 : "";

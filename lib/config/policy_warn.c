@@ -356,7 +356,7 @@ static void warn_of_pairs(const struct warn_ctx *w)
 /* A trusted proxy has no limits as a client. */
 static void warn_of_proxies(const struct warn_ctx *w)
 {
-    const struct nj_ini_entry *e = w->f->ini ? entry_of(w, "client", NULL, "trusted_proxy") : NULL;
+    const struct nj_ini_entry *e = entry_of(w, "client", NULL, "trusted_proxy");
 
     for (uint32_t i = 0; i < w->f->n_networks; i++) {
         const struct nj_network *net = &w->f->network[i];
@@ -376,8 +376,6 @@ void nj_policy_warn(const struct nj_policy_file *f, const char *path,
     const struct warn_ctx w = {f, path, given, warnings};
 
     warn_of_proxies(&w);
-    if (!f->ini)
-        return;
     warn_of_text(&w);
     warn_of_shadows(&w);
     warn_of_rates(&w);
