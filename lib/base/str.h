@@ -20,22 +20,9 @@ struct nj_str {
     }
 #define NJ_STR(literal) ((struct nj_str)NJ_STR_INIT(literal))
 
-static inline struct nj_str nj_str_of(const char *s)
-{
-    return (struct nj_str){s, (uint32_t)strlen(s)};
-}
-
 static inline bool nj_str_eq(struct nj_str a, struct nj_str b)
 {
     return a.n_bytes == b.n_bytes && memcmp(a.p, b.p, a.n_bytes) == 0;
-}
-
-/* Their order: byte by byte, a prefix before what it begins. */
-static inline int nj_str_compare(struct nj_str a, struct nj_str b)
-{
-    int order = memcmp(a.p, b.p, a.n_bytes < b.n_bytes ? a.n_bytes : b.n_bytes);
-
-    return order != 0 ? order : (a.n_bytes > b.n_bytes) - (a.n_bytes < b.n_bytes);
 }
 
 static inline bool nj_str_starts_with(struct nj_str s, struct nj_str with)
@@ -71,7 +58,7 @@ static inline bool nj_str_eq_nocase(struct nj_str a, struct nj_str b)
 
 static inline bool nj_str_eq_nocase_cstr(struct nj_str s, const char *word)
 {
-    return nj_str_eq_nocase(s, nj_str_of(word));
+    return nj_str_eq_nocase(s, (struct nj_str){word, (uint32_t)strlen(word)});
 }
 
 /* OWS of RFC 9110 5.6.3 */

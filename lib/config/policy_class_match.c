@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/field_syntax.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "config/policy_file.h"
 #include "http/proto/path.h"

@@ -8,6 +8,7 @@
 
 #include "base/compiler.h"
 #include "base/field_syntax.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "config/config_by_name.h"
 #include "config/settings_validate.h"

@@ -6,7 +6,7 @@
 
 #include "base/compiler.h"
 #include "base/set_error.h"
-#include "base/str.h"
+#include "base/text.h"
 #include "config/eal_preset.h"
 #include "dpdk/eal.h"
 #include "log/log.h"

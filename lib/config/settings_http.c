@@ -9,6 +9,7 @@
 
 #include "base/set_error.h"
 #include "base/limits.h"
+#include "base/text.h"
 #include "config/settings_validate.h"
 #include "http/files/mime_type.h"
 #include "http/proto/field_value.h"

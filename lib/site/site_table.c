@@ -9,6 +9,7 @@
 
 #include "base/compiler.h"
 #include "base/request_host.h"
+#include "base/text.h"
 
 /* A section of a path that is no suffix. */
 struct path_entry {
