@@ -136,6 +136,24 @@ void nj_class_keys_apply(const struct nj_class_keys *keys, struct nj_class *to)
     }
 }
 
+void nj_class_keys_apply_options(const struct nj_server_config *c, const char *section,
+                                 struct nj_class *to)
+{
+    struct nj_class_keys keys = {0};
+
+    for (const struct nj_option *o = nj_options; o < nj_options + nj_n_options; o++) {
+        uint64_t v = 0;
+        if (!o->in_policy || o->kind == NJ_OPTION_LIST || strcmp(o->section, section) != 0)
+            continue;
+        int i = nj_class_key_find(o->key);
+        memcpy(&v, (const char *)c + o->offset, o->width); /* little endian */
+        keys.set |= v != 0 ? 1u << i : 0;
+        v = v == UINT64_MAX >> (64 - 8 * o->width) ? 0 : v; /* none */
+        memcpy((char *)&keys.value + class_key_table[i].offset, &v, o->width);
+    }
+    nj_class_keys_apply(&keys, to);
+}
+
 void nj_class_keys_merge(struct nj_class_keys *to, const struct nj_class_keys *later)
 {
     /* A later rate also sets the ceiling, and drops the burst of the earlier rate. */

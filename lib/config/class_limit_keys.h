@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <nightjar/server.h>
+
 #include "shape/request_policy.h"
 
 /* A subset of the limits of a class, or of the whole server. */
@@ -31,6 +33,9 @@ bool nj_class_keys_check(const struct nj_class_keys *keys, const char **wrong);
 
 /* Override the limits of `to`. A rate without a ceiling sets both and resets the burst. */
 void nj_class_keys_apply(const struct nj_class_keys *keys, struct nj_class *to);
+/* The same for the options of the command line that stand for keys of a section. */
+void nj_class_keys_apply_options(const struct nj_server_config *c, const char *section,
+                                 struct nj_class *to);
 /* Merge `later` into `to`; values of `later` override, as if both were applied in order. */
 void nj_class_keys_merge(struct nj_class_keys *to, const struct nj_class_keys *later);
 /* Copy the limits per client and per response, which classes inherit from the default class. */

@@ -39,36 +39,6 @@ uint64_t nj_policy_active_hours_mask(const struct nj_policy_file *f, uint32_t mi
 
 _Static_assert(NJ_POLICY_HOURS_MAX + NJ_CLASSES_MAX <= 64, "a bit for each");
 
-/* Options of the command line: 0 is unset, all bits set means "none". */
-static void apply_option(uint64_t value, uint64_t none, uint64_t *to)
-{
-    if (value != 0)
-        *to = value == none ? 0 : value;
-}
-
-static void apply_rate_option(uint64_t value, struct nj_limit *l)
-{
-    if (value != 0)
-        *l = (struct nj_limit){.rate = value == NJ_NONE ? 0 : value,
-                               .ceiling = value == NJ_NONE ? 0 : value};
-}
-
-static void apply_cap_option(uint32_t value, uint32_t *to)
-{
-    if (value != 0)
-        *to = value == NJ_NONE32 ? 0 : value;
-}
-
-static void apply_command_line(const struct nj_server_config *c, struct nj_class *d)
-{
-    apply_rate_option(c->rate_per_client, &d->client);
-    apply_rate_option(c->rate_per_request, &d->request);
-    apply_option(c->rate_after, NJ_NONE, &d->rate_after);
-    apply_cap_option(c->connections_per_client, &d->caps.conns_max);
-    apply_cap_option(c->streams_per_client, &d->caps.streams_max);
-    apply_cap_option(c->requests_per_client, &d->caps.requests_per_s);
-}
-
 static void apply_overrides(const struct nj_policy_file *f, uint32_t of, uint64_t hours,
                             struct nj_class *to)
 {
@@ -111,7 +81,7 @@ static void compile_class(const struct nj_policy_file *f, uint32_t i,
     nj_class_keys_apply(&from->keys, c);
     apply_overrides(f, i, hours, c);
     if (i == 0 && flags)
-        apply_command_line(flags, c);
+        nj_class_keys_apply_options(flags, "class default", c);
     if (changes)
         nj_class_keys_apply(&changes->of[i], c);
     if (c->action == NJ_ACTION_TOO_MANY && c->retry_after_s == 0)
@@ -139,7 +109,7 @@ void nj_policy_compile(const struct nj_policy_file *f, const struct nj_server_co
     nj_class_keys_apply(&f->server, &server);
     apply_overrides(f, NJ_POLICY_WHOLE_SERVER, hours, &server);
     if (flags)
-        apply_rate_option(flags->rate, &server.total);
+        nj_class_keys_apply_options(flags, "server", &server);
     if (changes)
         nj_class_keys_apply(&changes->server, &server);
     out->total = server.total;

@@ -62,7 +62,10 @@ static const char *key_name(void *section, uint32_t i)
     return NULL;
 }
 
-/* Those of options come last. */
+static const char *const section_forms[] = {"server",     "client",    "list NAME",
+                                            "class NAME", "site NAME", "path SITE PATH"};
+
+/* The first word of the i-th section. Those of options come last. */
 static const char *section_name(void *unused, uint32_t i)
 {
     static const char *const names[] = {"server", "client", "list", "class", "site", "path"};
@@ -132,18 +135,8 @@ static void report_unknown_key(struct nj__policy_reader *r, struct section *s,
 /* Splits "class NAME HOURS" into at most four words; a fourth means too many. */
 static uint32_t split(const char *name, char word[4][NJ_INI_SECTION_BYTES])
 {
-    uint32_t n = 0;
-
-    while (n < 4) {
-        name += strspn(name, " \t");
-        size_t len = strcspn(name, " \t");
-        if (len == 0)
-            break;
-        memcpy(word[n], name, len);
-        word[n++][len] = '\0';
-        name += len;
-    }
-    return n;
+    _Static_assert(NJ_INI_SECTION_BYTES == 512, "as the format says");
+    return (uint32_t)sscanf(name, "%511s %511s %511s %511s", word[0], word[1], word[2], word[3]);
 }
 
 static enum kind section_error(struct nj__policy_reader *r, const struct section *s,
@@ -224,13 +217,10 @@ static enum kind unknown_section(struct nj__policy_reader *r, const struct secti
         return section_error(r, s,
                              "eal, network, tls, files, storage, limits, log, user, process, "
                              "server, client, list NAME, class NAME, site NAME or path SITE PATH");
+    for (size_t i = 0; i < NJ_ARRAY_LEN(section_forms); i++)
+        near = near == section_name(NULL, (uint32_t)i) ? section_forms[i] : near;
     nj_diag_add(r->faults, s->ini->file, s->ini->line, "[%s]: unknown section: did you mean [%s]?",
-                s->ini->name,
-                strcmp(near, "class") == 0  ? "class NAME"
-                : strcmp(near, "list") == 0 ? "list NAME"
-                : strcmp(near, "site") == 0 ? "site NAME"
-                : strcmp(near, "path") == 0 ? "path SITE PATH"
-                                            : near);
+                s->ini->name, near);
     return INVALID;
 }
 
