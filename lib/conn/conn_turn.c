@@ -110,7 +110,7 @@ static bool read_input(struct nj_conn *c, nj_ns now)
         return false;
     while (nj__conn_may_read(c) && (n = nj_tcp_recv_peek(c->tcb, &data)) > 0) {
         if (n_mbufs++ == NJ_READ_MBUFS_MAX) {
-            nj_tcp_note_ready(tcp, c->tcb, 0);
+            nj_tcp_note_unfinished(tcp, c->tcb);
             break;
         }
         if (c->state == NJ_CONN_SNIFF)
@@ -305,7 +305,7 @@ void nj__conn_process(struct nj_conns *cs, struct nj_tcb *tcb, uint8_t events, n
     if (nj_unlikely(c->state == NJ_CONN_LINGER) && end_linger(c, now))
         return;
     if (nj__conn_has_unread(c) && nj__conn_may_read(c))
-        nj_tcp_note_ready(cs->tcp, tcb, 0); /* output made room, or the input is to be discarded */
+        nj_tcp_note_unfinished(cs->tcp, tcb); /* output made room, or it is to be discarded */
     else
         wait_for_event(c, now);
 }

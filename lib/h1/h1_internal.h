@@ -34,6 +34,8 @@
 /* With more bytes in the outbox the sink is called, and no input is read. */
 #define NJ__H1_BATCH_BYTES                                                                         \
     (NJ__H1_OUTBOX_BYTES_FIRST - NJ__H1_COPY_BELOW_BYTES - NJ__H1_CHUNK_BYTES)
+/* So many requests begin between two outputs: a pipeline delays other connections by no more. */
+#define NJ__H1_BATCH_REQUESTS  4u
 /* A connection goes on after a response that precedes the end of the request if at most this many
  * bytes of the request are still to come. */
 #define NJ__H1_SKIP_BYTES_MAX  (64u * 1024u)
@@ -129,6 +131,7 @@ struct nj_h1 {
     struct nj_buf out; /* the outbox: unsent bytes begin at out_at; freed when there are none */
     uint32_t out_at;
     uint32_t number;        /* of requests */
+    uint32_t n_batch;       /* requests since the last output */
     struct nj_buf trailers; /* encoded, of the response */
     uint64_t out_left;      /* bytes of the response's body to be sent, or NJ_BODY_LEN_UNKNOWN */
     uint64_t in_left;       /* bytes of the request's body, or of its chunk, to be received */

@@ -37,6 +37,7 @@ static void begin_request(struct nj_h1 *h, struct nj__h1_head *head)
     }
     nj_count(h->ctx->counters, NJ_C_requests);
     h->number++;
+    h->n_batch++;
     h->in_left = req->content_length;
     h->chunk = (struct nj__h1_chunk_line){0};
     h->read = head->is_chunked ? NJ__H1_READ_CHUNK
@@ -222,7 +223,9 @@ bool nj_h1_may_read(const struct nj_h1 *h)
         return true;
     if (nj__h1_n_unsent(h) >= NJ__H1_BATCH_BYTES)
         return false;
-    return h->read == NJ__H1_READ_DONE ? h->is_sent : h->n_held < NJ_H1_BODY_WINDOW_BYTES;
+    if (h->read == NJ__H1_READ_HEAD || h->read == NJ__H1_READ_DONE)
+        return h->n_batch < NJ__H1_BATCH_REQUESTS && (!h->open || h->is_sent);
+    return h->n_held < NJ_H1_BODY_WINDOW_BYTES;
 }
 
 void nj_h1_keep(struct nj_h1 *h, const uint8_t *data, uint32_t n_bytes)

@@ -132,6 +132,7 @@ int nj_h1_output(struct nj_h1 *h, const struct nj_byte_sink *sink, void *sink_ct
     h->busy = true;
     h->sink = sink;
     h->sink_ctx = sink_ctx;
+    h->n_batch = 0;
     write_out(h);
     if (h->reset && !h->write_closed) {
         h->must_reset |= nj__h1_n_unsent(h) > 0; /* the sink does not take it, and never may */

@@ -69,7 +69,7 @@ enum nj_ca {
  * nj_tcp_prefetch_tcb_refs(). */
 struct nj_xfer {
     struct nj_tcb *tcb;
-    struct nj_list ready;   /* member of nj_tcp.ready while events wait for the user */
+    struct nj_list ready;   /* member of nj_tcp.ready or .unfinished: it waits for the user */
     struct nj_list pending; /* member of nj_tcp.pending while output may be due */
 
     /* Deadlines; NJ_NEVER = off. */

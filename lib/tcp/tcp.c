@@ -32,6 +32,7 @@ bool nj_tcp_init(struct nj_tcp *tcp, const struct nj_tcp_config *config, nj_ns n
             config->conns_max < NJ_TCP_TIME_WAITS / 2 ? 2 * config->conns_max : NJ_TCP_TIME_WAITS;
     nj_prng_init(&tcp->prng, config->seed);
     nj_list_init(&tcp->ready);
+    nj_list_init(&tcp->unfinished);
     nj_list_init(&tcp->pending);
     for (unsigned i = 0; i < NJ_ARRAY_LEN(tcp->syn_due); i++)
         nj_list_init(&tcp->syn_due[i]);

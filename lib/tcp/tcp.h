@@ -88,7 +88,7 @@ struct nj_tcp {
     struct nj_pool tcbs, xfers, syns, time_waits, runs;
     struct nj_flow_table flows;
     struct nj_wheel wheel;
-    struct nj_list ready, pending;
+    struct nj_list ready, unfinished, pending;
     struct nj_list syn_due[NJ_TCP_SYNACK_RETRIES + 1]; /* by the number of time-outs */
     struct nj_time_wait_queue tw_queue;
     uint32_t n_held;        /* received mbufs held by all connections, in order or not */
@@ -161,8 +161,13 @@ void nj_tcp_take_ready_batch(struct nj_tcp *tcp, struct nj_list *batch);
 struct nj_tcb *nj_tcp_next_ready(struct nj_list *batch, uint8_t *events);
 /* The connection of a node of a batch, for prefetching. The node stays in the batch. */
 const struct nj_tcb *nj_tcp_ready_node_tcb(const struct nj_list *node);
-/* Add events and put the connection on the ready list. */
+/* Add events and put the connection on the ready list, unless it is unfinished. */
 void nj_tcp_note_ready(struct nj_tcp *tcp, struct nj_tcb *tcb, uint8_t events);
+/* The user interrupts its work on the connection: put it behind all that are unfinished. Its events
+ * wait there, so a peer with much work for the user does not delay the others. */
+void nj_tcp_note_unfinished(struct nj_tcp *tcp, struct nj_tcb *tcb);
+/* As nj_tcp_next_ready(), for the connection that has been unfinished for the longest time. */
+struct nj_tcb *nj_tcp_next_unfinished(struct nj_tcp *tcp, uint8_t *events);
 
 /* Number of contiguous bytes that can be read now. *data is valid until the next call on this
  * connection. */

@@ -187,7 +187,8 @@ void nj_tcp_tick(struct nj_tcp *tcp, nj_ns now)
 
 nj_ns nj_tcp_next_deadline(const struct nj_tcp *tcp)
 {
-    if (!nj_list_empty(&tcp->pending) || !nj_list_empty(&tcp->ready))
+    if (!nj_list_empty(&tcp->pending) || !nj_list_empty(&tcp->ready) ||
+        !nj_list_empty(&tcp->unfinished))
         return 0;
     nj_ns next = nj_wheel_next_due(&tcp->wheel), syn = nj__syn_next_deadline(tcp),
           tw = nj__time_wait_next_deadline(tcp);

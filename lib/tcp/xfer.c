@@ -116,6 +116,18 @@ void nj_tcp_note_ready(struct nj_tcp *tcp, struct nj_tcb *t, uint8_t events)
         nj_list_push_back(&tcp->ready, &t->x->ready);
 }
 
+void nj_tcp_note_unfinished(struct nj_tcp *tcp, struct nj_tcb *t)
+{
+    nj__tcb_attach_xfer(tcp, t);
+    if (!nj_list_linked(&t->x->ready))
+        nj_list_push_back(&tcp->unfinished, &t->x->ready);
+}
+
+struct nj_tcb *nj_tcp_next_unfinished(struct nj_tcp *tcp, uint8_t *events)
+{
+    return nj_tcp_next_ready(&tcp->unfinished, events);
+}
+
 void nj_tcp_take_ready_batch(struct nj_tcp *tcp, struct nj_list *batch)
 {
     nj_list_splice(batch, &tcp->ready);

@@ -20,8 +20,8 @@ and, for comparison:
   requests    100 connections with ordinary requests of HTTP/2, as many as take half of the lcore
 
 A connection that the server ends is opened again. The limits of time are as short as the measured
-interval, so each slow connection reaches them within each round: that is 3 to 25 times as often as
-with the defaults.
+interval, and the connections are opened evenly within such a time. So each slow connection reaches
+its limit once per round, and they do so evenly: 3 to 25 times as often as with the defaults.
 
 All clients are one program (perf/tools/attack), which polls a memif: no kernel, no other process
 and no timer is between an innocent's request and the server. The program's own delay is shown: half
@@ -52,8 +52,7 @@ record.program(f"perf/tools/attack/{SERVER}")
 FILE_BYTES, INNOCENTS, RATE = 128, 8, 5000  # RATE: of all innocents, per second
 FAR_NS = 100_000  # round trip of a network within a building, for the last column of the verdicts
 STALLED_MAX = 0.005  # share of time; above, p99 is that of other work of the machine
-OPEN_RATE = 20_000   # connections per second
-HALF, TRIES, TRY_SECONDS = 0.5, 3, 0.4  # of the calibration
+HALF, TRIES = 0.5, 3  # of the calibration
 
 # kind: of nj-attack; rate: first guess of the pieces per second; depth: requests of a piece
 Attack = collections.namedtuple("Attack", "kind connections rate depth judged")
@@ -76,6 +75,7 @@ class Site(Memif):
     """A server with one lcore, and nj-attack as its gateway."""
 
     def __init__(self, memory, seconds):
+        self.seconds = seconds  # of a round, and the limits of time
         limit = f"{int(seconds * 1000)}ms"
         super().__init__(lcores=f"0@{cpus()[1]}", program=SERVER, memory=memory.eal, options=[
             "--busy-poll", "--gateway", CLIENT_ADDR, "--header-timeout", limit, "--body-timeout",
@@ -142,7 +142,8 @@ class Site(Memif):
         return found | {"busy": busy / (busy + idle)}
 
     def attack(self, attack, rate):
-        self.command(f"attack {attack.kind} {attack.connections} {OPEN_RATE} {rate:.0f} "
+        opens = attack.connections / self.seconds
+        self.command(f"attack {attack.kind} {attack.connections} {opens:.0f} {rate:.0f} "
                      f"{attack.depth}")
 
     def end(self):
@@ -155,17 +156,17 @@ class Site(Memif):
         rate = attack.rate
         for _ in range(TRIES if rate else 0):
             self.attack(attack, rate)
-            found = self.measure(TRY_SECONDS)
+            found = self.measure(self.seconds)
             self.end()
             rate = round(rate * min(2.5, max(0.3, HALF / found["busy"])))
         return rate
 
-    def turn(self, attack, rate, seconds):
+    def turn(self, attack, rate):
         """(values, {counter: events}) of an interval without the attack, and one with it."""
-        alone = self.measure(max(0.5, seconds / 2))
+        alone = self.measure(max(0.5, self.seconds / 2))
         before = self.look()
         self.attack(attack, rate)
-        under = self.measure(seconds)
+        under = self.measure(self.seconds)
         after = self.look()
         self.end()
         values = {f"{name}_alone": alone[name] for name in QUANTILES}
@@ -192,7 +193,7 @@ def measure(site, args, say):
             first = i % len(args.attacks)
             for name in args.attacks[first:] + args.attacks[:first]:
                 say(f"round {i + 1} of {args.rounds}, {name}")
-                values, counted = site.turn(ATTACKS[name], rates[name], args.seconds)
+                values, counted = site.turn(ATTACKS[name], rates[name])
                 runs.setdefault(name, []).append(values)
                 counts.setdefault(name, []).append(counted)
     return runs, counts, rounds

@@ -8,7 +8,7 @@
  * prints a line of JSON when they are connected. Then it reads commands from standard input, one
  * per line, and prints a line of JSON when a command is done:
  *
- *   attack KIND N OPEN-RATE PIECE-RATE DEPTH   (attackers.h) done when N connections are open
+ *   attack KIND N OPEN-RATE PIECE-RATE DEPTH   (attackers.h) done when N were opened
  *   measure SECONDS   the innocents' latencies, and what the attackers sent and received since the
  *                     attack began
  *   end               resets the connections of the attack
@@ -98,7 +98,7 @@ static void do_connect(struct bench *b, nj_ns now)
 
 static void do_attack(struct bench *b)
 {
-    if (b->attackers.n_open < b->attackers.n_slots)
+    if (b->attackers.n.opened < b->attackers.n_slots)
         return;
     printf("{\"done\": \"attack\", \"open\": %u}\n", b->attackers.n_open);
     done(b);
