@@ -18,9 +18,11 @@
 struct ctx {
     const struct nj_policy_file *f;
     const struct nj_site_sections *s;
-    const struct nj_server_config *given;
     const struct nj_sites *table;
     struct nj_diags *out;
+    bool has_tls;
+    const char *tls_port, *root; /* root: NULL without one */
+    bool *has_exception;         /* of each site: a path takes its redirect away */
 };
 
 /* A section of a site or a path, and a request that it has. */
@@ -39,12 +41,6 @@ static const struct nj_ini_entry *entry_in(const struct ctx *w, const struct nj_
         if (strcmp(w->f->ini->entry[k].key, key) == 0)
             return &w->f->ini->entry[k];
     return NULL;
-}
-
-static bool has_tls(const struct ctx *w)
-{
-    return nj_config_is_set(w->given, "tls-cert") ||
-           nj__policy_find_entry(w->f, "tls", "cert", NULL);
 }
 
 static struct nj_str str_of(const char *s)
@@ -72,21 +68,11 @@ static bool applies_to_redirects(const char *key)
     return false;
 }
 
-/* Is there a section of the site that takes the redirect away? Then it needs the other keys. */
-static bool has_exception(const struct ctx *w, uint32_t site)
-{
-    for (uint32_t i = 0; i < w->s->n_paths; i++)
-        if (w->s->paths[i].site == site && (w->s->paths[i].rules.keys & NJ_SITE_REDIRECT) &&
-            w->s->paths[i].rules.redirect_status == 0)
-            return true;
-    return false;
-}
-
 static void warn_of_hidden_keys(const struct ctx *w, const struct section *x)
 {
     const struct nj_ini_entry *by = entry_in(w, x->at, "redirect"), *e = NULL;
 
-    if (redirects_all(x->rules) && !has_exception(w, x->site))
+    if (redirects_all(x->rules) && !w->has_exception[x->site])
         for (uint32_t k = x->at->first; k < x->at->first + x->at->n; k++) {
             e = &w->f->ini->entry[k];
             if (!applies_to_redirects(e->key))
@@ -121,7 +107,7 @@ static bool follow(const struct ctx *w, struct section *x, const struct nj_site_
         p += n;
     }
     p[strcspn(p, "?#")] = '\0';
-    if (strlen(p) >= sizeof x->path || strchr(x->host, ':') || (*is_tls && !has_tls(w)))
+    if (strlen(p) >= sizeof x->path || strchr(x->host, ':') || (*is_tls && !w->has_tls))
         return false;
     snprintf(x->path, sizeof x->path, "%s", *p ? p : "/");
     uint32_t site = nj_sites_index(w->table, str_of(x->host));
@@ -154,33 +140,26 @@ static void warn_of_loop(const struct ctx *w, const struct section *x)
                 e->value, x->path);
 }
 
-/* Https, where no port has TLS, or another one. */
+/* Https, where no port has TLS, or another one. A trusted proxy may have it. */
 static void warn_of_https(const struct ctx *w, const struct section *x)
 {
-    const struct nj_ini_entry *port = nj__policy_find_entry(w->f, "tls", "port", NULL),
-                              *e[] = {
-                                  x->rules->redirect_cleartext_only ? entry_in(w, x->at, "redirect")
-                                                                    : NULL,
-                                  x->rules->hsts.n_bytes > 0 ? entry_in(w, x->at, "hsts") : NULL};
-    const char *tls_port = port ? port->value : "443";
-    char set[8];
+    const struct nj_ini_entry *hsts = x->rules->hsts.n_bytes ? entry_in(w, x->at, "hsts") : NULL,
+                              *to = x->rules->redirect_cleartext_only
+                                        ? entry_in(w, x->at, "redirect")
+                                        : NULL;
 
-    if (nj_config_is_set(w->given, "tls-port")) {
-        snprintf(set, sizeof set, "%u", w->given->tls_port);
-        tls_port = set;
-    }
-    for (size_t i = 0; i < NJ_ARRAY_LEN(e) && !w->f->trusted; i++) /* a proxy may have https */
-        if (e[i] && !has_tls(w))
-            nj_diag_add(w->out, e[i]->file, e[i]->line,
-                        "warning: %s = %s: no port of this server speaks https: set cert and key "
-                        "in [tls]",
-                        e[i]->key, e[i]->value);
-        else if (e[i] && i == 0 &&
-                 strcmp(e[0]->value[5] == ':' ? e[0]->value + 6 : "443", tls_port) != 0)
-            nj_diag_add(w->out, e[0]->file, e[0]->line,
-                        "warning: redirect = %s: https is at port %s of this server: expected "
-                        "redirect = https:%s",
-                        e[0]->value, tls_port, tls_port);
+    for (const struct nj_ini_entry *e = to ? to : hsts; e && !w->has_tls && !w->f->trusted;
+         e = e == to ? hsts : NULL)
+        nj_diag_add(w->out, e->file, e->line,
+                    "warning: %s = %s: no port of this server speaks https: set cert and key in "
+                    "[tls]",
+                    e->key, e->value);
+    if (to && w->has_tls && !w->f->trusted &&
+        strcmp(to->value[5] == ':' ? to->value + 6 : "443", w->tls_port) != 0)
+        nj_diag_add(w->out, to->file, to->line,
+                    "warning: redirect = %s: https is at port %s of this server: expected "
+                    "redirect = https:%s",
+                    to->value, w->tls_port, w->tls_port);
 }
 
 /* --- fields ----------------------------------------------------------------------------------- */
@@ -243,16 +222,14 @@ static void warn_of_path(const struct ctx *w, const struct section *x)
 
 static void warn_of_try(const struct ctx *w, const struct section *x)
 {
-    const struct nj_ini_entry *e = nj__policy_find_entry(w->f, "files", "root", NULL);
-    const char *root = w->given->root ? w->given->root : e ? e->value : NULL;
+    const struct nj_ini_entry *e = entry_in(w, x->at, "try");
     char path[NJ_INI_VALUE_BYTES + NJ_PATH_MAX];
     struct stat st;
 
-    if (!root || x->rules->try_file.n_bytes == 0)
+    if (!w->root || x->rules->try_file.n_bytes == 0)
         return;
-    snprintf(path, sizeof path, "%s/%.*s", root, (int)x->rules->try_file.n_bytes,
+    snprintf(path, sizeof path, "%s/%.*s", w->root, (int)x->rules->try_file.n_bytes,
              x->rules->try_file.p);
-    e = entry_in(w, x->at, "try");
     if (stat(path, &st) != 0)
         nj_diag_add(w->out, e->file, e->line, "warning: try = %.80s: there is no file %.400s",
                     e->value, path);
@@ -320,20 +297,38 @@ static void warn_of_open_hosts(const struct ctx *w)
         }
 }
 
+/* The value of the command line, else of the file, else `none`. */
+static const char *value_of(const struct ctx *w, const char *given, const char *section,
+                            const char *key, const char *none)
+{
+    const struct nj_ini_entry *e = nj__policy_find_entry(w->f, section, key, NULL);
+
+    return given ? given : e ? e->value : none;
+}
+
 void nj__site_warn(const struct nj_policy_file *f, const struct nj_server_config *given,
                    struct nj_diags *out)
 {
     const struct nj_site_sections *s = f->sites;
+    struct ctx w = {.f = f, .s = s, .out = out};
+    char port[8];
     const char *why;
     struct section x;
 
     if (s->n_sites == 0)
         return;
     struct nj_sites *table = nj_sites_new(s->sites, s->n_sites, s->paths, s->n_paths, 1, &why);
-    if (!table) /* a reload reports it */
-        return;
-    const struct ctx w = {f, s, given, table, out};
-    for (uint32_t i = 0; section_at(&w, i, &x); i++) {
+    w.table = table;
+    w.has_exception = calloc(s->n_sites, 1);
+    snprintf(port, sizeof port, "%u", given->tls_port);
+    w.has_tls = value_of(&w, given->tls_cert[0], "tls", "cert", NULL) != NULL;
+    w.tls_port =
+        value_of(&w, nj_config_is_set(given, "tls-port") ? port : NULL, "tls", "port", "443");
+    w.root = value_of(&w, given->root, "files", "root", NULL);
+    for (uint32_t i = 0; i < s->n_paths && w.has_exception; i++)
+        w.has_exception[s->paths[i].site] |=
+            (s->paths[i].rules.keys & NJ_SITE_REDIRECT) && s->paths[i].rules.redirect_status == 0;
+    for (uint32_t i = 0; table && w.has_exception && section_at(&w, i, &x); i++) {
         warn_of_path(&w, &x);
         warn_of_hidden_keys(&w, &x);
         warn_of_loop(&w, &x);
@@ -342,6 +337,8 @@ void nj__site_warn(const struct nj_policy_file *f, const struct nj_server_config
         warn_of_lists(&w, &x);
         warn_of_try(&w, &x);
     }
-    warn_of_open_hosts(&w);
+    if (table && w.has_exception)
+        warn_of_open_hosts(&w);
+    free(w.has_exception);
     nj_sites_free(table);
 }
