@@ -9,19 +9,17 @@
 
 void lookup(struct nj_request *req, struct nj_response *resp, void *arg)
 {
-    static const char prefix[] = "/lookup/";
-    struct nj_view path = nj_request_plain_path(req);
-    uint32_t n = path.n_bytes - (uint32_t)(sizeof prefix - 1);
+    struct nj_view host = nj_request_path_rest(req); /* behind /lookup/, or where it is mounted */
     struct addrinfo want = {.ai_socktype = SOCK_STREAM}, *all = NULL;
     char name[256], line[NI_MAXHOST + 1];
 
     (void)arg;
-    if (n == 0 || n >= sizeof name) {
+    if (host.n_bytes == 0 || host.n_bytes >= sizeof name) {
         nj_response_status(resp, 400);
         return;
     }
-    memcpy(name, path.p + sizeof prefix - 1, n);
-    name[n] = '\0';
+    memcpy(name, host.p, host.n_bytes);
+    name[host.n_bytes] = '\0';
     int rc = getaddrinfo(name, NULL, &want, &all);
     if (rc != 0) {
         nj_response_status(resp, rc == EAI_NONAME ? 404 : 502);

@@ -17,6 +17,10 @@ static const struct nj_route routes[] = {
     {.method = "GET", .path = "/events", .type = NJ_NON_BLOCKING, .handle = events},
     {.method = "GET", .path = "/metrics", .type = NJ_NON_BLOCKING, .handle = metrics},
     {.method = "GET", .path = "/lookup/*", .type = NJ_OS_BLOCKING, .handle = lookup},
+    /* Without a path: handler = NAME in [site] or [path] of the file of --config mounts them. */
+    {.method = "GET", .path = "hello", .type = NJ_NON_BLOCKING, .handle = hello},
+    {.method = "GET", .path = "slow", .type = NJ_BLOCKING, .handle = slow},
+    {.method = "GET", .path = "lookup", .type = NJ_OS_BLOCKING, .handle = lookup},
 };
 
 static const struct nj_app examples = {
@@ -29,6 +33,8 @@ static const struct nj_app examples = {
              "  GET /events?n=N      N server-sent events, one a second; NON_BLOCKING, callbacks\n"
              "  GET /metrics         a counter for Prometheus; NON_BLOCKING, inline\n"
              "  GET /lookup/NAME     addresses of NAME; OS_BLOCKING, on a worker\n"
+             "\n"
+             "  handler = hello, slow or lookup in the file of --config mounts one elsewhere.\n"
              "\n",
     .outro = "",
 };

@@ -273,6 +273,10 @@ static void report_answer_of_files(const struct explain *x, const struct nj_site
                         folder = {x->path.name, x->path.n_path - 1};
     const char *root = x->s->config->root;
 
+    if (rules && rules->handler > 0) {
+        nj__report_value(x->r, "handler", "%s", x->s->config->routes[rules->handler - 1].path);
+        return;
+    }
     if (x->s->config->n_routes > 0)
         nj__report_value(x->r, "handler", "if one has the path");
     if (x->path_result == NJ_PATH_HIDDEN)

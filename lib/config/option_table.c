@@ -334,6 +334,8 @@ const struct nj_option nj_options[] = {
      .help = "send requests to another URL, or to TLS"},
     {KEY("site NAME", "header", "set|add|remove NAME[: VALUE]"), .may_repeat = true,
      .help = "change a field of responses"},
+    {KEY("site NAME", "handler", "NAME"),
+     .help = "handler of the program that answers requests, in place of files"},
     {KEY("site NAME", "methods", "METHOD,..."),
      .help = "other methods get 405"},
     {KEY("site NAME", "allow", "LIST,..."), .may_repeat = true,

@@ -591,6 +591,7 @@ static struct nj_policy_file *read_policy(struct nj__policy_reader *r, struct nj
                                           struct nj_server_config *config, uint32_t n_before)
 {
     r->f = new_policy_file();
+    r->config = config;
     nj_server_config_init(&r->file_config);
     if (!r->f || !ini) {
         nj_ini_free(ini);

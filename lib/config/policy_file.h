@@ -132,6 +132,7 @@ struct nj__policy_reader {
     struct nj_policy_file *f;
     const char *path;
     struct nj_diags *faults;
+    struct nj_server_config *config;     /* of the program: its routes */
     struct nj_server_config file_config; /* values of the sections of options */
 };
 

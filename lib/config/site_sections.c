@@ -473,6 +473,38 @@ static void parse_missing(struct nj__policy_reader *r, struct nj_site_rules *to,
         to->missing_to = str_of(v);
 }
 
+/* The i-th name of the program's handlers. */
+static const char *handler_name(void *config, uint32_t i)
+{
+    const struct nj_server_config *c = config;
+
+    for (uint32_t k = 0; k < c->n_routes; k++)
+        if (c->routes[k].path && c->routes[k].path[0] != '/' && i-- == 0)
+            return c->routes[k].path;
+    return NULL;
+}
+
+static void parse_handler(struct nj__policy_reader *r, struct nj_site_rules *to,
+                          const struct nj_ini_entry *e)
+{
+    struct nj_server_config *c = r->config;
+
+    to->keys |= NJ_SITE_HANDLER;
+    for (uint32_t i = 0; i < c->n_routes && e->value[0] != '/' && to->handler == 0; i++)
+        if (c->routes[i].path && strcmp(c->routes[i].path, e->value) == 0)
+            to->handler = i + 1;
+    if (to->handler != 0 || strcmp(e->value, "none") == 0) /* which no route may have as its name */
+        return;
+    const char *near = nj__policy_closest_name(e->value, handler_name, c);
+    char wants[160];
+    snprintf(wants, sizeof wants, "none, or the name of a handler of the program%s%s%s",
+             near                 ? ": did you mean "
+             : handler_name(c, 0) ? ""
+                                  : ", which has none",
+             near ? near : "", near ? "?" : "");
+    nj__policy_report_bad_value(r, e, wants);
+}
+
 /* `none` stands for no list, and has to be the only value. */
 static void parse_lists(struct nj__policy_reader *r, struct nj_site_rules *rules,
                         enum nj_site_key which, uint32_t *to, const char *none,
@@ -563,6 +595,8 @@ bool nj__site_parse_key(struct nj__policy_reader *r, bool is_site, uint32_t inde
         parse_redirect(r, to, e);
     } else if (strcmp(key, "header") == 0) {
         parse_header(r, to, e);
+    } else if (strcmp(key, "handler") == 0) {
+        parse_handler(r, to, e);
     } else if (strcmp(key, "methods") == 0) {
         parse_methods(r, to, e);
     } else if (strcmp(key, "allow") == 0) {

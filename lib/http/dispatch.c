@@ -9,6 +9,7 @@
 #include "http/http_options.h"
 #include "http/request_admission.h"
 #include "http/response_head.h"
+#include "site/site_table.h"
 #include "telem/counters_http.h"
 
 /* --- requests that nothing can answer --- */
@@ -90,8 +91,20 @@ static void serve_file(struct nj_file_server *site, const struct nj_exchanges *e
     }
 }
 
+/* A handler that the file mounts comes before the routes of the program. */
+static enum nj_route_result find_route(const struct nj_routes *routes, const struct nj_txn *t,
+                                       struct nj_str method, struct nj_str path,
+                                       struct nj_route_match *out)
+{
+    if (nj_likely(!t->rules || t->rules->handler == 0 || path.n_bytes == 0))
+        return nj_routes_find(routes, method, path, out);
+    out->n_mount = t->rules->handler_prefix.n_bytes;
+    return nj_routes_find_named(routes, t->rules->handler - 1, method, out);
+}
+
 static struct nj_exchange *serve_route(struct nj_exchanges *exchanges, struct nj_txn *t,
-                                       uint32_t route, const struct nj_request_head *head,
+                                       const struct nj_route_match *route,
+                                       const struct nj_request_head *head,
                                        const struct nj_target *target, uint32_t n_conn_tasks)
 {
     if (nj_unlikely(n_conn_tasks >=
@@ -115,7 +128,7 @@ struct nj_exchange *nj_http_dispatch(struct nj_file_server *site, struct nj_exch
         serve_file(site, exchanges, t, head, target);
         return NULL;
     }
-    switch (nj_routes_find(nj_exchanges_routes(exchanges), head->method, target->path, &match)) {
+    switch (find_route(nj_exchanges_routes(exchanges), t, head->method, target->path, &match)) {
     case NJ_ROUTE_NONE:
         if (t->set->options->no_files)
             nj_respond_error(t, status_without_files(exchanges, head, target),
@@ -130,5 +143,5 @@ struct nj_exchange *nj_http_dispatch(struct nj_file_server *site, struct nj_exch
     case NJ_ROUTE_FOUND:
         break;
     }
-    return serve_route(exchanges, t, match.index, head, target, n_conn_tasks);
+    return serve_route(exchanges, t, &match, head, target, n_conn_tasks);
 }

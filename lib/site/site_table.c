@@ -35,8 +35,10 @@ struct host_slot {
 struct nj_sites {
     struct site *sites;
     uint32_t n_sites;
-    uint32_t default_site;    /* n_sites: none */
-    struct nj_str first_name; /* of the first site; empty: it is the default site, or a wildcard */
+    uint32_t default_site; /* n_sites: none */
+    /* Of the first site, if it is neither the default site nor a wildcard, and without paths; else
+     * empty. */
+    struct nj_str first_name;
     struct host_slot *hosts;
     uint32_t host_mask;
     uint32_t wildcard_bytes_max; /* of their names without the '*'; 0: there are none */
@@ -53,12 +55,44 @@ struct nj_sites {
 
 /* --- hosts ---------------------------------------------------------------------------------- */
 
-static uint64_t load(const char *p, uint32_t n)
+static inline uint32_t load4(const char *p)
 {
-    uint64_t word = 0;
+    uint32_t word;
 
-    memcpy(&word, p, n);
-    return word;
+    memcpy(&word, p, 4);
+    return le32toh(word);
+}
+
+/* The first 8 of n bytes, with zeros behind fewer ones, in little endian; without a call. */
+static inline uint64_t load(const char *p, uint32_t n)
+{
+    const uint8_t *u = (const uint8_t *)p;
+    uint64_t word;
+
+    if (n >= 8) {
+        memcpy(&word, p, 8);
+        return le64toh(word);
+    }
+    if (n >= 4)
+        return load4(p) | (uint64_t)load4(p + n - 4) << 8 * (n - 4);
+    return n == 0 ? 0
+                  : u[0] | (uint32_t)u[n / 2] << 8 * (n / 2) | (uint32_t)u[n - 1] << 8 * (n - 1);
+}
+
+/* Names and paths are short, so that a call of memcmp() costs more. */
+static inline bool same_bytes(const char *a, const char *b, uint32_t n)
+{
+    if (n < 8)
+        return load(a, n) == load(b, n);
+    for (uint32_t i = 0; i + 8 < n; i += 8)
+        if (load(a + i, 8) != load(b + i, 8))
+            return false;
+    return load(a + n - 8, 8) == load(b + n - 8, 8);
+}
+
+static inline bool same_text(struct nj_str a, struct nj_str b)
+{
+    return a.n_bytes == b.n_bytes && same_bytes(a.p, b.p, a.n_bytes);
 }
 
 /* Names are entered by the operator alone, so the hash needs no key. */
@@ -81,7 +115,7 @@ static struct host_slot *find_slot(const struct nj_sites *s, struct nj_str name,
     for (uint32_t i = hash_name(name);; i++) {
         struct host_slot *slot = &s->hosts[i & s->host_mask];
         if (slot->name.n_bytes == 0 ||
-            (nj_str_eq(slot->name, name) && slot->is_wildcard == is_wildcard))
+            (same_text(slot->name, name) && slot->is_wildcard == is_wildcard))
             return slot;
     }
 }
@@ -127,8 +161,6 @@ static inline const struct site *find_site(const struct nj_sites *s, struct nj_s
 {
     const struct site *site;
 
-    if (nj_str_eq(s->first_name, authority) && authority.n_bytes > 0)
-        return s->sites; /* without a look-up, because many servers have one name */
     site = authority.n_bytes > 0 ? site_of(s, find_slot(s, authority, false)) : NULL;
     return nj_likely(site != NULL) ? site : find_site_slowly(s, authority);
 }
@@ -139,12 +171,13 @@ static inline const struct site *find_site(const struct nj_sites *s, struct nj_s
  * sorts as the path does, but that paths with the same 8 bytes have the same number. */
 static uint64_t key_of(struct nj_str path)
 {
-    return htobe64(load(path.p + 1, path.n_bytes > 8 ? 8 : path.n_bytes - 1));
+    return htobe64(htole64(load(path.p + 1, path.n_bytes - 1)));
 }
 
 static bool matches(const struct path_entry *e, struct nj_str path)
 {
-    return e->is_exact ? nj_str_eq(e->path, path) : nj_str_starts_with(path, e->path);
+    return (e->is_exact ? path.n_bytes == e->path.n_bytes : path.n_bytes >= e->path.n_bytes) &&
+           same_bytes(e->path.p, path.p, e->path.n_bytes);
 }
 
 /* The entry with the exact path, else with the longest prefix of it, or NULL. That prefix sorts
@@ -186,6 +219,11 @@ static uint32_t find_suffix(const struct nj_sites *s, const struct site *site, s
             return i + 1;
     }
     return 0;
+}
+
+const struct nj_site_rules *nj_sites_first_rules(const struct nj_sites *s, struct nj_str authority)
+{
+    return authority.n_bytes > 0 && same_text(s->first_name, authority) ? s->rules : NULL;
 }
 
 const struct nj_site_rules *nj_sites_find(const struct nj_sites *s, struct nj_str authority,
@@ -323,6 +361,10 @@ static bool append_rules(struct builder *b, const struct nj_site_rules *outer,
         to->missing_to = inner->missing_to;
         to->missing_prefix = prefix;
     }
+    if (inner->keys & NJ_SITE_HANDLER) {
+        to->handler = inner->handler;
+        to->handler_prefix = prefix;
+    }
     if (inner->keys & NJ_SITE_METHODS)
         to->methods = inner->methods;
     if (inner->keys & NJ_SITE_ALLOW)
@@ -423,7 +465,7 @@ static void enter_hosts(struct builder *b, uint32_t i)
 
     if (d->n_names == 0)
         s->default_site = i;
-    else if (i == 0 && d->names[0].p[0] != '*')
+    else if (i == 0 && d->names[0].p[0] != '*' && s->sites[0].n_paths + s->sites[0].n_suffixes == 0)
         s->first_name = d->names[0];
     for (uint32_t k = 0; k < d->n_names; k++) {
         struct nj_str name = d->names[k];

@@ -48,6 +48,7 @@ enum nj_site_key {
     NJ_SITE_HSTS = 1 << 6,
     NJ_SITE_TRY = 1 << 7,
     NJ_SITE_MISSING = 1 << 8,
+    NJ_SITE_HANDLER = 1 << 9,
 };
 
 struct nj_sites;
@@ -64,6 +65,10 @@ struct nj_site_rules {
     /* If there is no file: the name of another one below the root; else a redirect with 302, with
      * $path and $rest, whose prefix is `missing_prefix`. Empty: 404. */
     struct nj_str try_file, missing_to, missing_prefix;
+    /* Index plus 1 of a route of the program that has the handler's name; 0: none. The handler gets
+     * what follows the prefix, that of its section. */
+    uint32_t handler;
+    struct nj_str handler_prefix;
     struct nj_str methods;       /* "GET, HEAD"; empty: any */
     uint32_t allow, deny;        /* lists of clients, as bits; allow 0: any client */
     struct nj_str cache_control; /* of files; empty: none */
@@ -104,6 +109,10 @@ const struct nj_site_rules *nj_sites_find(const struct nj_sites *s, struct nj_st
 
 /* The index of the site in the definitions; UINT32_MAX: none. For --explain. */
 uint32_t nj_sites_index(const struct nj_sites *s, struct nj_str authority);
+
+/* The rules of a request for the first site, if that has its authority as its name and has no
+ * paths; else NULL, and nj_sites_find() tells. Many servers have one site. Any thread. */
+const struct nj_site_rules *nj_sites_first_rules(const struct nj_sites *s, struct nj_str authority);
 
 /* Requests of a shard that use rules of the table, which must live until they have ended. hold and
  * drop: by the shard's lcore only. */

@@ -66,6 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 {
+    static const struct nj_route routes[] = {{.path = "/x"}, {.path = "lookup"}};
     static struct nj_policy p;
     struct nj_server_config config;
     struct nj_diags faults = {0};
@@ -74,6 +75,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
     require(text != NULL);
     memcpy(text, data, n_bytes);
     nj_server_config_init(&config);
+    config.routes = routes;
+    config.n_routes = 2;
     struct nj_policy_file *f = nj_policy_file_parse(NAME, text, n_bytes, &config, &faults);
     free(text);
     require((f != NULL) == (faults.n == 0));

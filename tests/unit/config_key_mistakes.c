@@ -68,14 +68,9 @@ static const char *const of_keys[][2] = {
 };
 
 static const char *const of_sites[][2] = {
-    {"name", "a.example"},
-    {"redirect", "301 /x"},
-    {"header", "add X-A: b"},
-    {"methods", "GET"},
-    {"cors", "*"},
-    {"hsts", "1d"},
-    {"try", "$path, /a"},
-    {"missing", "redirect https://a.example$path"},
+    {"name", "a.example"}, {"redirect", "301 /x"}, {"header", "add X-A: b"},
+    {"handler", "none"},   {"methods", "GET"},     {"cors", "*"},
+    {"hsts", "1d"},        {"try", "$path, /a"},   {"missing", "redirect https://a.example$path"},
 };
 
 /* A value that the key takes. */

@@ -24,10 +24,15 @@ static void fini(void)
 
 TestSuite(config_site_sections, .fini = fini);
 
+static const struct nj_route routes[] = {
+    {.path = "/lookup"}, {.path = "slow"}, {.path = "lookup"}, {.path = "lookup", .method = "PUT"}};
+
 static bool parse(const char *text)
 {
     fini();
     nj_server_config_init(&config);
+    config.routes = routes;
+    config.n_routes = NJ_ARRAY_LEN(routes);
     f = nj_policy_file_parse("p", text, strlen(text), &config, &faults);
     return f != NULL;
 }
@@ -93,6 +98,29 @@ Test(config_site_sections, values)
     expect_str(rules_of("other.example", "/")->redirect_to, "https://$host:8443$path");
 }
 
+Test(config_site_sections, handlers)
+{
+    load("[site a]\nhandler = slow\n[path a *.x]\nhandler = none\n[path a /l/]\nhandler = lookup\n"
+         "[path a /l/one]\nmethods = GET\n[path a /n]\nhandler = lookup\n");
+    static const struct {
+        const char *path, *prefix;
+        uint32_t handler;
+    } rows[] = {{"/", "/", 2},        {"/b.x", "/", 0},     {"/l", "/l/", 3}, {"/l/a", "/l/", 3},
+                {"/l/one", "/l/", 3}, {"/l/b.x", "/l/", 3}, {"/n", "/n", 3}};
+    for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++) {
+        const struct nj_site_rules *r = rules_of("a", rows[i].path);
+        cr_expect_eq(r->handler, rows[i].handler, "%s: %u", rows[i].path, r->handler);
+        expect_str(r->handler_prefix, rows[i].prefix);
+    }
+    config.n_routes = 0;
+    struct nj_diags told = {0};
+    const char *text = "[site a]\nhandler = lookup\n";
+    cr_expect_null(nj_policy_file_parse("p", text, strlen(text), &config, &told));
+    cr_expect_str_eq(told.text, "p:2: handler = lookup: expected none, or the name of a handler of "
+                                "the program, which has none\n");
+    nj_diags_free(&told);
+}
+
 /* Line 1 of a file. The lines after it have the faults. */
 #define HEAD "[site a]\n"
 
@@ -142,6 +170,13 @@ static const struct {
      "3: header = remove a: a line above changes the same field\n"},
     {HEAD "deny = nobody\n",
      "2: deny = nobody: there is no [list nobody]: expected names of [list NAME] sections\n"},
+    {HEAD "handler = lokup\n", "2: handler = lokup: expected none, or the name of a handler of the "
+                               "program: did you mean lookup?\n"},
+    {HEAD "handler = /lookup\n",
+     "2: handler = /lookup: expected none, or the name of a handler of the program: did you mean "
+     "lookup?\n"},
+    {HEAD "handler = x_y_z_1\n",
+     "2: handler = x_y_z_1: expected none, or the name of a handler of the program\n"},
 };
 
 Test(config_site_sections, faults)

@@ -258,7 +258,8 @@ static struct nj_exchange *ask(int i, uint32_t route, uint32_t n_value)
     t->requester = &w.txns.requester[i >= STREAMS / 2];
     t->requester->n_open++;
     nj_list_init(&t->node);
-    return w.x[i] = nj_exchange_begin(w.set, route, &head, head.path, t);
+    return w.x[i] = nj_exchange_begin(w.set, &(struct nj_route_match){.index = route}, &head,
+                                      head.path, t);
 }
 
 static void offer(int i)

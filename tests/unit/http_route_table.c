@@ -131,7 +131,9 @@ Test(http_route_table, refused)
     } rows[] = {
         {{.path = NULL, .handle = handle}, "path is missing"},
         {ROUTE("GET", ""), "expected a path"},
-        {ROUTE("GET", "a"), "expected a path"},
+        {ROUTE("GET", "a-b"), "or a name of up to 31 letters"},
+        {ROUTE("GET", "none"), "other than none"},
+        {ROUTE("GET", "a23456789012345678901234567890ab"), "or a name"},
         {ROUTE("GET", "/a?b"), "expected a path"},
         {ROUTE("GET", "/a b"), "expected a path"},
         {ROUTE("GET", "/a*"), "expected a path"},
@@ -180,6 +182,37 @@ Test(http_route_table, no_path)
     cr_assert(r, "%s", why);
     cr_expect_eq(nj_routes_find(r, str("CONNECT"), (struct nj_str){NULL, 0}, &m), NJ_ROUTE_NONE);
     cr_expect_eq(nj_routes_find(r, str("OPTIONS"), str(""), &m), NJ_ROUTE_NONE);
+    nj_routes_free(r);
+}
+
+/* Routes with a name have no path; those with one name differ in their methods. */
+Test(http_route_table, names)
+{
+    static const struct nj_route all[] = {ROUTE("GET", "look_up2"), ROUTE("GET", "/look_up2"),
+                                          ROUTE("POST", "look_up2"), ROUTE(NULL, "a"),
+                                          ROUTE("GET", "/p/*")};
+    char why[128];
+    struct nj_routes *r = nj_routes_new(all, NJ_ARRAY_LEN(all), why, sizeof why);
+    struct nj_route_match m;
+
+    cr_assert(r, "%s", why);
+    cr_expect_eq(nj_routes_find(r, str("GET"), str("look_up2"), &m), NJ_ROUTE_FOUND,
+                 "no request has such a path");
+    cr_expect_eq(nj_routes_find(r, str("POST"), str("/look_up2"), &m), NJ_ROUTE_BAD_METHOD);
+    cr_expect_eq(nj_routes_find(r, str("GET"), str("/a"), &m), NJ_ROUTE_NONE);
+    cr_expect_eq(nj_routes_find(r, str("GET"), str("/p/x"), &m), NJ_ROUTE_FOUND);
+    cr_expect_eq(m.n_mount, 3);
+    for (uint32_t i = 0; i < 3; i += 2) {
+        cr_expect_eq(nj_routes_find_named(r, i, str("HEAD"), &m), NJ_ROUTE_FOUND);
+        cr_expect_eq(m.index, 0);
+        cr_expect_eq(nj_routes_find_named(r, i, str("POST"), &m), NJ_ROUTE_FOUND);
+        cr_expect_eq(m.index, 2);
+        cr_expect_eq(nj_routes_find_named(r, i, str("PUT"), &m), NJ_ROUTE_BAD_METHOD);
+        cr_expect(nj_str_eq(m.allow, str("GET, POST, HEAD")));
+    }
+    cr_expect_eq(nj_routes_find_named(r, 3, str("PUT"), &m), NJ_ROUTE_FOUND);
+    cr_expect_eq(m.index, 3);
+    cr_expect_str_eq(nj_routes_name(r, 2), "POST look_up2");
     nj_routes_free(r);
 }
 

@@ -74,7 +74,7 @@ static struct nj_str random_path(struct world *w, bool is_section)
 /* Each key has the number of its section as its value. */
 static struct nj_site_rules random_rules(struct world *w, uint32_t number)
 {
-    struct nj_site_rules rules = {.keys = below(w, 128)};
+    struct nj_site_rules rules = {.keys = below(w, 2 * NJ_SITE_HANDLER)};
 
     if (rules.keys & NJ_SITE_REDIRECT)
         rules.redirect_status = (uint16_t)(1 + number);
@@ -82,6 +82,8 @@ static struct nj_site_rules random_rules(struct world *w, uint32_t number)
         rules.allow = 1 + number;
     if (rules.keys & NJ_SITE_DENY)
         rules.deny = 1 + number;
+    if (rules.keys & NJ_SITE_HANDLER)
+        rules.handler = 1 + number;
     rules.n_fields = below(w, 3);
     rules.fields = w->fields[number];
     for (uint32_t i = 0; i < rules.n_fields; i++)
@@ -177,7 +179,7 @@ struct expected {
     struct nj_site_field fields[16];
 };
 
-static void apply(struct expected *e, const struct nj_site_rules *r)
+static void apply(struct expected *e, const struct nj_site_rules *r, struct nj_str path)
 {
     struct nj_site_rules *to = &e->rules;
     uint32_t n = 0;
@@ -189,6 +191,10 @@ static void apply(struct expected *e, const struct nj_site_rules *r)
         to->allow = r->allow;
     if (r->keys & NJ_SITE_DENY)
         to->deny = r->deny;
+    if (r->keys & NJ_SITE_HANDLER) {
+        to->handler = r->handler;
+        to->handler_prefix = path;
+    }
     for (uint32_t i = 0; i < to->n_fields; i++) {
         bool is_named = false;
         for (uint32_t k = 0; k < r->n_fields; k++)
@@ -220,7 +226,7 @@ static bool model_find(const struct world *w, struct nj_str host, struct nj_str 
     if (!site)
         return false;
     uint32_t index = (uint32_t)(site - w->sites);
-    apply(e, &site->rules);
+    apply(e, &site->rules, NJ_STR("/"));
     for (uint32_t i = 0; i < w->n_paths; i++) {
         const struct nj_path_def *d = &w->paths[i];
         if (d->site != index)
@@ -233,14 +239,14 @@ static bool model_find(const struct world *w, struct nj_str host, struct nj_str 
             exact = d;
     }
     if (suffix)
-        apply(e, &suffix->rules);
+        apply(e, &suffix->rules, NJ_STR("/"));
     for (uint32_t n = 1; n < 96; n++)
         for (uint32_t i = 0; i < w->n_paths; i++)
             if (w->paths[i].site == index && w->paths[i].path.n_bytes == n &&
                 is_prefix_of(w->paths[i].path, path) && !(exact && n == path.n_bytes + 1))
-                apply(e, &w->paths[i].rules);
+                apply(e, &w->paths[i].rules, w->paths[i].path);
     if (exact)
-        apply(e, &exact->rules);
+        apply(e, &exact->rules, exact->path);
     return true;
 }
 
@@ -267,12 +273,14 @@ static void check(struct world *w, const struct nj_sites *s, uint64_t seed)
     bool found = model_find(w, host, path, &e);
     cr_assert_eq(got != NULL, found, "seed %lu: %s %s", (unsigned long)seed, host.p, path.p);
     if (got)
-        cr_assert(
-            got->keys == e.rules.keys && got->redirect_status == e.rules.redirect_status &&
-                got->allow == e.rules.allow && got->deny == e.rules.deny && same_fields(got, &e),
-            "seed %lu: %s %s: %x %u %u %u %u, expected %x %u %u %u %u", (unsigned long)seed, host.p,
-            path.p, got->keys, got->redirect_status, got->allow, got->deny, got->n_fields,
-            e.rules.keys, e.rules.redirect_status, e.rules.allow, e.rules.deny, e.rules.n_fields);
+        cr_assert(got->keys == e.rules.keys && got->redirect_status == e.rules.redirect_status &&
+                      got->allow == e.rules.allow && got->deny == e.rules.deny &&
+                      same_fields(got, &e) && got->handler == e.rules.handler &&
+                      nj_str_eq(got->handler_prefix, e.rules.handler_prefix),
+                  "seed %lu: %s %s: %x %u %u %u %u, expected %x %u %u %u %u", (unsigned long)seed,
+                  host.p, path.p, got->keys, got->redirect_status, got->allow, got->deny,
+                  got->n_fields, e.rules.keys, e.rules.redirect_status, e.rules.allow, e.rules.deny,
+                  e.rules.n_fields);
 }
 
 /* 40 configurations of 25,000 requests: a million pairs. */

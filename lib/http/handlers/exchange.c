@@ -275,11 +275,11 @@ static void exchange_init(struct nj_exchange *x, struct nj_exchanges *set, uint3
     x->resp.blocks = set->blocks;
 }
 
-struct nj_exchange *nj_exchange_begin(struct nj_exchanges *set, uint32_t index,
+struct nj_exchange *nj_exchange_begin(struct nj_exchanges *set, const struct nj_route_match *route,
                                       const struct nj_request_head *head, struct nj_str plain_path,
                                       struct nj_txn *txn)
 {
-    if (head->content_length > body_max(set, index)) {
+    if (head->content_length > body_max(set, route->index)) {
         nj_respond_error(txn, 413, (struct nj_field){0});
         return NULL;
     }
@@ -295,8 +295,9 @@ struct nj_exchange *nj_exchange_begin(struct nj_exchanges *set, uint32_t index,
         nj_respond_error(txn, 503, (struct nj_field){0});
         return NULL;
     }
-    exchange_init(x, set, index, head, txn);
+    exchange_init(x, set, route->index, head, txn);
     x->req.block = block;
+    x->req.n_mount = route->n_mount;
     txn->exchange = x;
     txn->on_end = on_stream_closed;
     return x;

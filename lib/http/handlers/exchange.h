@@ -54,11 +54,11 @@ uint32_t nj_exchanges_n_open(const struct nj_exchanges *set);
 uint32_t nj_exchanges_slots_left(const struct nj_exchanges *set);
 
 /*
- * Begins an exchange for route `index`; `plain_path` as in http/proto/path.h. Returns the exchange,
- * whose task the caller submits to the strategy. NULL: no memory, or content-length exceeds the
- * limit; the request was answered.
+ * Begins an exchange for the route that was found; `plain_path` as in http/proto/path.h. Returns
+ * the exchange, whose task the caller submits to the strategy. NULL: no memory, or content-length
+ * exceeds the limit; the request was answered.
  */
-struct nj_exchange *nj_exchange_begin(struct nj_exchanges *set, uint32_t index,
+struct nj_exchange *nj_exchange_begin(struct nj_exchanges *set, const struct nj_route_match *route,
                                       const struct nj_request_head *head, struct nj_str plain_path,
                                       struct nj_txn *txn);
 const struct nj_routes *nj_exchanges_routes(const struct nj_exchanges *set);

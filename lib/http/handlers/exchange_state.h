@@ -61,6 +61,7 @@ struct nj_request {
     struct nj_byte_queue body;
     struct nj_byte_queue used; /* blocks that a worker has read; released on the lcore */
     uint64_t n_received, n_max;
+    uint32_t n_mount; /* see struct nj_route_match */
     bool complete;
     bool body_notified; /* on_body was called since the last bytes */
     bool too_large;

@@ -66,6 +66,14 @@ struct nj_view nj_request_plain_path(const struct nj_request *req)
     return head_of(req)->plain_path;
 }
 
+struct nj_view nj_request_path_rest(const struct nj_request *req)
+{
+    struct nj_view path = head_of(req)->plain_path;
+    uint32_t n = nj_min_u32(req->n_mount, path.n_bytes);
+
+    return (struct nj_view){path.p + n, path.n_bytes - n};
+}
+
 struct nj_view nj_request_query(const struct nj_request *req)
 {
     return head_of(req)->query;

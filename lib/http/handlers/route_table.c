@@ -32,6 +32,7 @@ struct nj_routes {
     struct group group[NJ_ROUTES_MAX];
     struct pattern pattern[NJ_ROUTES_MAX]; /* of list; paths are owned */
     char *name[NJ_ROUTES_MAX];
+    uint32_t group_of[NJ_ROUTES_MAX]; /* by index in list */
 };
 
 /* --- validation --- */
@@ -62,6 +63,13 @@ static enum nj_path_result parse_plain(const char *path, struct nj_path *out)
     return nj_path_parse((struct nj_str){path, literal_bytes(path)}, NJ_STR(""), NULL, out);
 }
 
+/* A name, by which the file of the configuration mounts the route. */
+static bool is_name(const char *path)
+{
+    size_t n = strspn(path, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_");
+    return n > 0 && n <= NJ_ROUTE_NAME_MAX && path[n] == '\0' && strcmp(path, "none") != 0;
+}
+
 /* True if the pattern has only path characters (RFC 3986 3.3), '*' only at its end, and matches
  * some request target: a pattern that matches none is a mistake. */
 static bool is_pattern(const char *path)
@@ -69,7 +77,7 @@ static bool is_pattern(const char *path)
     struct nj_path plain;
     size_t n = strlen(path);
 
-    if (path[0] != '/' || n > NJ_ROUTE_PATH_MAX || strstr(path, "//") ||
+    if (n > NJ_ROUTE_PATH_MAX || strstr(path, "//") ||
         strspn(path, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
                      "-._~%!$&'()+,;=:@/") != literal_bytes(path))
         return false;
@@ -81,7 +89,12 @@ static int check_one(const struct nj_route *r, uint32_t i, char *why, size_t n)
 {
     if (!r->path)
         return nj_set_error(why, n, "route %u: path is missing", i);
-    if (!is_pattern(r->path))
+    if (r->path[0] != '/' && !is_name(r->path))
+        return nj_set_error(why, n,
+                            "route %u, %.64s: expected a path that begins with /, or a name of up "
+                            "to %u letters, digits and _ other than none",
+                            i, r->path, NJ_ROUTE_NAME_MAX);
+    if (r->path[0] == '/' && !is_pattern(r->path))
         return nj_set_error(
             why, n,
             "route %u, %.64s: expected a path such as /status, or /files/* for all below "
@@ -156,12 +169,18 @@ static bool read_patterns(struct nj_routes *r)
     struct nj_path plain;
 
     for (uint32_t i = 0; i < r->n; i++) {
-        (void)parse_plain(r->list[i].path, &plain);
-        char *path = malloc(plain.n_path);
+        const char *from = r->list[i].path;
+        uint32_t n = (uint32_t)strlen(from);
+        if (from[0] == '/') {
+            (void)parse_plain(from, &plain);
+            from = plain.plain;
+            n = plain.n_path;
+        }
+        char *path = malloc(n);
         if (!path)
             return false;
-        memcpy(path, plain.plain, plain.n_path);
-        r->pattern[i] = (struct pattern){{path, plain.n_path}, is_prefix(r->list[i].path)};
+        memcpy(path, from, n);
+        r->pattern[i] = (struct pattern){{path, n}, is_prefix(r->list[i].path)};
     }
     return true;
 }
@@ -202,6 +221,7 @@ static void fill_groups(struct nj_routes *r)
             if (!same_pattern(&r->pattern[i], &p->pattern))
                 continue;
             r->order[at++] = i;
+            r->group_of[i] = k;
             p->n++;
             if (!one->method)
                 continue;
@@ -335,18 +355,11 @@ bool nj_routes_have_method(const struct nj_routes *r, struct nj_str method)
     return false;
 }
 
-enum nj_route_result nj_routes_find(const struct nj_routes *r, struct nj_str method,
-                                    struct nj_str path, struct nj_route_match *out)
+static enum nj_route_result find_method(const struct nj_routes *r, const struct group *p,
+                                        struct nj_str method, struct nj_route_match *out)
 {
     unsigned best = 0;
 
-    if (!r || r->n == 0 || path.n_bytes == 0)
-        return NJ_ROUTE_NONE;
-    const struct group *p = find_exact(r, path);
-    if (!p)
-        p = find_prefix(r, path);
-    if (!p)
-        return NJ_ROUTE_NONE;
     for (uint32_t i = p->first; i < p->first + p->n; i++) {
         unsigned fit = method_rank(&r->list[r->order[i]], method);
         if (fit <= best)
@@ -356,4 +369,25 @@ enum nj_route_result nj_routes_find(const struct nj_routes *r, struct nj_str met
     }
     out->allow = (struct nj_str){p->allow, p->n_allow};
     return best > 0 ? NJ_ROUTE_FOUND : NJ_ROUTE_BAD_METHOD;
+}
+
+enum nj_route_result nj_routes_find(const struct nj_routes *r, struct nj_str method,
+                                    struct nj_str path, struct nj_route_match *out)
+{
+    if (!r || r->n == 0 || path.n_bytes == 0)
+        return NJ_ROUTE_NONE;
+    const struct group *p = find_exact(r, path);
+    if (!p)
+        p = find_prefix(r, path);
+    if (!p)
+        return NJ_ROUTE_NONE;
+    out->n_mount = p->pattern.path.n_bytes;
+    return find_method(r, p, method, out);
+}
+
+enum nj_route_result nj_routes_find_named(const struct nj_routes *r, uint32_t index,
+                                          struct nj_str method, struct nj_route_match *out)
+{
+    NJ_ASSERT(index < r->n);
+    return find_method(r, &r->group[r->group_of[index]], method, out);
 }

@@ -25,6 +25,8 @@ enum nj_route_result {
 
 struct nj_route_match {
     uint32_t index; /* FOUND: index into the caller's array */
+    /* FOUND: bytes at the front of the path that the pattern has; more than the path has: all. */
+    uint32_t n_mount;
     /* METHOD: value of the allow field (RFC 9110 10.2.1). Lives as long as the table. */
     struct nj_str allow;
 };
@@ -46,3 +48,7 @@ bool nj_routes_have_method(const struct nj_routes *r, struct nj_str method);
  * target), which matches no route. */
 enum nj_route_result nj_routes_find(const struct nj_routes *r, struct nj_str method,
                                     struct nj_str path, struct nj_route_match *out);
+/* The same among the routes that have the name of route `index`, which are mounted by the file of
+ * the configuration: no path finds them. Does not set out->n_mount. */
+enum nj_route_result nj_routes_find_named(const struct nj_routes *r, uint32_t index,
+                                          struct nj_str method, struct nj_route_match *out);

@@ -101,11 +101,11 @@ __attribute__((noinline)) static bool answer(struct nj_txn *t, const struct nj_s
     return true;
 }
 
-bool nj__site_answer(struct nj_txn *t, const struct nj_request_head *head,
-                     const struct nj_target *target)
+static bool apply(struct nj_txn *t, const struct nj_site_rules *rules,
+                  const struct nj_request_head *head, const struct nj_target *target)
 {
-    const struct nj_sites *sites = nj_shape_policy(t->set->shape)->sites;
-    const struct nj_site_rules *rules = nj_sites_find(sites, head->authority, target->path);
+    const uint32_t that_answer =
+        NJ_SITE_REDIRECT | NJ_SITE_METHODS | NJ_SITE_ALLOW | NJ_SITE_DENY | NJ_SITE_CORS;
 
     if (!rules || !rules->sites) /* no key is set */
         return false;
@@ -113,5 +113,24 @@ bool nj__site_answer(struct nj_txn *t, const struct nj_request_head *head,
     t->is_https = t->named_scheme != NJ_SCHEME_NONE ? t->named_scheme == NJ_SCHEME_HTTPS
                                                     : t->framing->tls_suite != NULL;
     nj_sites_hold(rules->sites, t->set->shard_number);
-    return answer(t, rules, head, target);
+    return (rules->keys & that_answer) && answer(t, rules, head, target);
+}
+
+/* Not a part of its caller, which then has no stack frame. */
+__attribute__((noinline)) static bool search(const struct nj_sites *sites, struct nj_txn *t,
+                                             const struct nj_request_head *head,
+                                             const struct nj_target *target)
+{
+    return apply(t, nj_sites_find(sites, head->authority, target->path), head, target);
+}
+
+bool nj__site_answer(struct nj_txn *t, const struct nj_request_head *head,
+                     const struct nj_target *target)
+{
+    const struct nj_sites *sites = nj_shape_policy(t->set->shape)->sites;
+    const struct nj_site_rules *rules = nj_sites_first_rules(sites, head->authority);
+
+    if (nj_likely(rules && !rules->sites))
+        return false;
+    return rules ? apply(t, rules, head, target) : search(sites, t, head, target);
 }

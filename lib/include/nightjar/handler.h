@@ -131,6 +131,7 @@ struct nj_response;
 typedef void nj_handler_fn(struct nj_request *req, struct nj_response *resp, void *arg);
 
 #define NJ_ROUTE_METHOD_MAX 16  /**< maximum bytes of a method of struct nj_route */
+#define NJ_ROUTE_NAME_MAX   31  /**< maximum bytes of a name of struct nj_route */
 #define NJ_ROUTES_MAX       256 /**< maximum number of routes of a server */
 
 /** A route. Strings and `arg` belong to the caller and must live as long as the server runs. */
@@ -138,7 +139,10 @@ struct nj_route {
     /** NULL: any. A GET route also answers HEAD; the body is then not sent. */
     const char *method;
     /** "/exact", or "/prefix" followed by a '/' and a '*', which matches all paths below it.
-     * Percent-encoded; compared in decoded form with nj_request_plain_path(). */
+     * Percent-encoded; compared in decoded form with nj_request_plain_path(). Or a name without a
+     * '/', such as "lookup" (up to 31 letters, digits and _): `handler = lookup` in [site NAME] or
+     * [path SITE PATH] of the file says which requests the route has. Routes with one name and
+     * several methods are mounted together. */
     const char *path;
     enum nj_task_type type; /**< what the handler may do */
     nj_handler_fn *handle;  /**< the handler */
@@ -178,6 +182,16 @@ NJ_API struct nj_view nj_request_method(const struct nj_request *req);
  * Returns: a view of the request.
  */
 NJ_API struct nj_view nj_request_plain_path(const struct nj_request *req);
+
+/**
+ * What follows the path where the handler is mounted: in nj_request_plain_path(), the bytes behind
+ * "/prefix/" of the route, or of [path SITE /prefix/] that has the handler. Behind the first '/' if
+ * a site or a suffix has it. Empty for an exact path.
+ *
+ * Context: the handler or its callbacks; also on a worker.
+ * Returns: a view of the request.
+ */
+NJ_API struct nj_view nj_request_path_rest(const struct nj_request *req);
 
 /**
  * The path as received: percent-encoded, without the query. It identifies the same resource as
