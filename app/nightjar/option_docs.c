@@ -32,7 +32,9 @@ static void markdown_option(const struct nj_option *o)
     printf(" | %s%s | %s | ", range, o->may_be_none ? ", or none" : "",
            o->default_text ? o->default_text : "");
     if (o->section)
-        printf("`[%s]` `%s`", o->section, nj_option_key(o, key));
+        printf("`[%s]` `%s` | %s", o->section, nj_option_key(o, key), nj_option_reload_text(o));
+    else
+        fputs(" | ", stdout);
     fputs(" |\n", stdout);
 }
 
@@ -45,10 +47,12 @@ static void write_markdown(void)
           "    nightjar [EAL arguments] -- [options]\n"
           "    nightjar --config FILE\n"
           "\n"
-          "`nightjar --help all` prints the same, `nightjar --help tls` one group. The last column "
-          "has the section and key in the\n"
+          "`nightjar --help all` prints the same, `nightjar --help tls` one group. The column \"in "
+          "the file\" has the section and key in the\n"
           "configuration file, which nightjar.conf(5) describes with the keys that have no "
           "option; a switch is `yes` or `no` there.\n"
+          "The last column says whether a [reload](deploy.md#reload) (SIGHUP) takes a change of "
+          "the key, or a restart is needed.\n"
           "An option overrides the file; a list of values replaces that of the file, except of "
           "`--trusted-proxy`. `nightjar convert`\n"
           "prints the file that equals a command line. Rates, sizes and times have a unit: "
@@ -58,8 +62,8 @@ static void write_markdown(void)
     for (const struct nj_option *o = nj_options; o < nj_options + nj_n_options; o++) {
         if (o->group && nj_option_is_named(o))
             printf("\n## %s\n\n"
-                   "| option | meaning | range | default | in the file |\n"
-                   "|---|---|---|---|---|\n",
+                   "| option | meaning | range | default | in the file | change |\n"
+                   "|---|---|---|---|---|---|\n",
                    o->group);
         if (nj_option_is_named(o))
             markdown_option(o);

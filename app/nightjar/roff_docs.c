@@ -334,9 +334,11 @@ static const char conf_begin[] =
     ".B nightjar convert\n"
     "prints the file that equals a command line.\n"
     ".PP\n"
-    "SIGHUP reads the file again.\n"
-    "Sections [server], [client], [list], [class], [site] and [path] then apply at once.\n"
-    "Of the others, the log names each key whose change needs a restart.\n"
+    "SIGHUP reads the file, and the files that it names, again.\n"
+    "If there is an error, the log has it with file and line, and nothing changes.\n"
+    "Else changes apply at once, except of keys below that say \"change: restart\": the log names "
+    "them\n"
+    "with the values before and after.\n"
     ".SH SECTIONS\n";
 
 static const char conf_path[] = ".SS [path NAME PATH]\n"
@@ -409,6 +411,8 @@ static void conf_key(const struct nj_option *o)
     put_roff(text);
     if (o->may_repeat)
         fputs("; may be repeated", stdout);
+    if (o->reload != NJ_RELOAD_TAKES)
+        printf("; change: %s", nj_option_reload_text(o));
     putchar('\n');
 }
 

@@ -346,18 +346,12 @@ static bool fields_equal(const struct nj_option *o, const struct nj_server_confi
                                        : memcmp(x, y, o->width) == 0;
 }
 
-void nj_config_name_differences(const struct nj_server_config *a, const struct nj_server_config *b,
-                                char *text, size_t n)
+bool nj_config_needs_restart(const struct nj_option *o, const struct nj_server_config *from,
+                             const struct nj_server_config *to)
 {
-    char key[NJ_OPTION_KEY_BYTES];
-    const struct nj_option *o;
-    size_t at = 0;
-
-    text[0] = '\0';
-    for (uint32_t i = 0; (o = nj_config_file_option_at(i)) && at < n; i++)
-        if (!fields_equal(o, a, b))
-            at += (size_t)snprintf(text + at, n - at, "%s[%s] %s", at ? ", " : "", o->section,
-                                   nj_option_key(o, key));
+    bool is_taken = o->reload == NJ_RELOAD_TAKES ||
+                    (o->reload == NJ_RELOAD_VALUE && is_zero(from, o) == is_zero(to, o));
+    return !is_taken && !fields_equal(o, from, to);
 }
 
 int nj_config_set_file_option(struct nj_server_config *c, const char *name, const char *value,

@@ -52,6 +52,6 @@ int nj_config_set_file_option(struct nj_server_config *config, const char *name,
 /* Copy fields of keys from `file`, where `config` does not set them. */
 void nj_config_fill_unset_from_file(struct nj_server_config *config,
                                     const struct nj_server_config *file);
-/* List the keys whose fields differ: "[network] mtu, [tls] cert". "": none. Cut to `n` bytes. */
-void nj_config_name_differences(const struct nj_server_config *a, const struct nj_server_config *b,
-                                char *text, size_t n);
+/* Do the fields differ such that a reload cannot change one to the other? */
+bool nj_config_needs_restart(const struct nj_option *o, const struct nj_server_config *from,
+                             const struct nj_server_config *to);

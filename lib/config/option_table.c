@@ -30,13 +30,15 @@
 #define TIME(f, least)                                                                             \
     .kind = NJ_OPTION_TIME, AT(f), .min = least, .max = 86400,                                     \
     .expected = "a time such as 500ms or 10s", .value = "TIME"
+#define RELOADS .reload = NJ_RELOAD_TAKES
 /* The policy has a key for it, whose limits do not stand in the configuration. */
-#define IN_POLICY(where, as) .section = where, .key = as, .in_policy = true
+#define IN_POLICY(where, as) .section = where, .key = as, .in_policy = true, RELOADS
 /* A key without an option. */
-#define KEY(where, as, form)                                                                       \
+#define KEY_AT(where, as, form)                                                                    \
     .name = as, .section = where, .key = as, .kind = NJ_OPTION_KEY, .value = form
+#define KEY(where, as, form) KEY_AT(where, as, form), RELOADS
 /* Limits that can be "none". */
-#define SOME(f)       NUMBER(f, 1, 1 << 30, "a number"), .may_be_none = true, .value = "N"
+#define SOME(f)              NUMBER(f, 1, 1 << 30, "a number"), .may_be_none = true, .value = "N"
 #define SOME_BYTES(f) SIZE(f, 1, NJ_BYTES_MAX, "a size such as 64KiB or 10MiB"), .may_be_none = true
 #define SOME_RATE(f)                                                                               \
     .kind = NJ_OPTION_RATE, AT(f), .min = 1, .max = NJ_RATE_MAX, .expected = NJ_RATE_SYNTAX,       \
@@ -51,7 +53,7 @@ const struct nj_option nj_options[] = {
      .help = "EAL arguments for a family of devices, and what to expect of the port, e.g. "
              "ixgbe,pci=0000:03:00.0 or tap,iface=nj0; list: print the presets and exit; "
              "NAME,help: print what a preset needs, expects and cannot do, and exit"},
-    {KEY("eal", "arguments", "ARGUMENT ..."), .may_repeat = true,
+    {KEY_AT("eal", "arguments", "ARGUMENT ..."), .may_repeat = true,
      .help = "arguments of DPDK's EAL, separated by spaces; on the command line they stand before "
              "the --. There, an argument replaces those of its name in the file; -l, -c, --lcores "
              "and --coremask count as one name, and so do the devices: -a, -b, --vdev, --preset"},
@@ -106,23 +108,25 @@ const struct nj_option nj_options[] = {
     {.name = "no-ecn", .section = "network", SWITCH(no_ecn), .help = "disable ECN (RFC 3168)"},
 
     {.name = "tls-cert", .group = "tls", .section = "tls", .key = "cert", LIST(tls_cert),
-     .value = "FILE",
+     .value = "FILE", .reload = NJ_RELOAD_VALUE,
      .help = "certificate chain in PEM; clients are served with TLS 1.3 on --tls-port. Each needs "
              "its --tls-key, in the same order"},
     {.name = "tls-key", .section = "tls", .key = "key", LIST(tls_key), .value = "FILE",
+     .reload = NJ_RELOAD_VALUE,
      .help = "private key in PEM of the certificate at the same position"},
     {.name = "tls-port", .needs = "tls-cert",
      .section = "tls", .key = "port", NUMBER(tls_port, 1, 65535, "a port"),
      .value = "PORT",
      .default_text = "443", .help = "TCP port of TLS"},
     {.name = "tls-ocsp", .section = "tls", .key = "ocsp", LIST(tls_ocsp), .value = "FILE",
+     RELOADS,
      .help = "OCSP response in DER about one of the certificates; clients get it until its "
              "nextUpdate"},
     {.name = "tls-client-ca", .section = "tls", .key = "client_ca", TEXT(tls_client_ca),
-     .value = "FILE",
+     .value = "FILE", RELOADS,
      .help = "certificates of authorities in PEM: clients must have a certificate of one of them"},
     {.name = "tls-client-optional", .section = "tls",
-     .key = "client_optional", SWITCH(tls_client_optional),
+     .key = "client_optional", SWITCH(tls_client_optional), RELOADS,
      .help = "with --tls-client-ca: accept clients without a certificate, too"},
     {.name = "keylog", .section = "tls", TEXT(tls_keylog), .value = "FILE",
      .help = "append the secrets of all TLS connections to a file, to decrypt captures with "
@@ -170,6 +174,7 @@ const struct nj_option nj_options[] = {
      .help = "with --user root, also serve files that other users cannot read; without it: 403"},
 
     {.name = "max-body", .group = "limits", .section = "limits", SOME_BYTES(max_body),
+     RELOADS,
      .default_text = "set by the route", .help = "maximum request body; above: 413"},
     {.name = "max-header-size", .section = "limits",
      SIZE(max_header_size, 1024, 32 * 1024, "a size"), .default_text = "32KiB",
@@ -177,37 +182,40 @@ const struct nj_option nj_options[] = {
     {.name = "max-headers", .section = "limits", NUMBER(max_headers, 8, 128, "a number"),
      .value = "N", .default_text = "128",
      .help = "maximum number of header fields; above: 431"},
-    {.name = "preface-timeout", .section = "limits", TIME(preface_timeout_s, 0.1),
+    {.name = "preface-timeout", .section = "limits", RELOADS, TIME(preface_timeout_s, 0.1),
      .default_text = "10s",
      .help = "maximum time until a new connection sends its first bytes"},
-    {.name = "header-timeout", .section = "limits", TIME(header_timeout_s, 0.1),
+    {.name = "header-timeout", .section = "limits", RELOADS, TIME(header_timeout_s, 0.1),
      .default_text = "10s",
      .help = "maximum time to receive a request header, another frame (except DATA of an open "
              "request), or, without an open request, a TLS record"},
-    {.name = "body-timeout", .section = "limits", TIME(body_timeout_s, 0.1),
+    {.name = "body-timeout", .section = "limits", RELOADS, TIME(body_timeout_s, 0.1),
      .default_text = "60s",
      .help = "maximum time without progress of a request body; with an open request, also to "
              "receive a TLS record"},
-    {.name = "min-upload-rate", .section = "limits", SOME_RATE(min_upload_rate),
+    {.name = "min-upload-rate", .section = "limits", RELOADS, SOME_RATE(min_upload_rate),
      .default_text = "500B/s",
      .help = "minimum average rate of a request body over --body-timeout"},
-    {.name = "body-deadline", .section = "limits", TIME(body_deadline_s, 0.1),
+    {.name = "body-deadline", .section = "limits", RELOADS, TIME(body_deadline_s, 0.1),
      .default_text = "1h", .help = "maximum time from a request to the end of its body"},
-    {.name = "send-timeout", .section = "limits", TIME(send_timeout_s, 0.1),
+    {.name = "send-timeout", .section = "limits", RELOADS, TIME(send_timeout_s, 0.1),
      .default_text = "60s",
      .help = "maximum time a response may stall (time spent paced does not count)"},
-    {.name = "min-rate", .section = "limits", SOME_RATE(min_rate), .default_text = "none",
+    {.name = "min-rate", .section = "limits", RELOADS, SOME_RATE(min_rate), .default_text = "none",
      .help = "minimum average rate of a response over --send-timeout"},
-    {.name = "idle-timeout", .section = "limits", TIME(idle_timeout_s, 0.1), .default_text = "75s",
+    {.name = "idle-timeout", .section = "limits", RELOADS, TIME(idle_timeout_s, 0.1),
+     .default_text = "75s",
      .help = "maximum time a connection may have no running request"},
     {.name = "max-connections", .section = "limits", NUMBER(conns_max, 1, 1 << 24, "a number"),
      .value = "N",
      .default_text = "65536", .help = "maximum TCP connections per lcore"},
 
     {.name = "access-log", .group = "log", .section = "log", TEXT(access_log), .value = "FILE",
+     .reload = NJ_RELOAD_VALUE,
      .default_text = "none",
      .help = "log one line per request; -: standard output"},
-    {.name = "log-format", .needs = "access-log", .section = "log", .default_text = "combined",
+    {.name = "log-format", .needs = "access-log", .section = "log", RELOADS,
+     .default_text = "combined",
      WORD(log_format, NJ_LOG_COMBINED, NJ_LOG_LOGFMT, "combined|json|logfmt"),
      .help = "format of the access log"},
 
@@ -218,6 +226,7 @@ const struct nj_option nj_options[] = {
              "keep all privileges"},
 
     {.name = "drain-timeout", .group = "process", .section = "process", TIME(drain_timeout_s, 0),
+     RELOADS,
      .default_text = "10s",
      .help = "time for running responses after SIGTERM, SIGINT or SIGQUIT, e.g. 500ms"},
     {.name = "upgrade-socket", .section = "process", TEXT(upgrade_socket), .value = "PATH",
@@ -429,6 +438,14 @@ void nj_option_format_value(const struct nj_option *o, double value, char *text,
         format_word(o, value, text, n);
     else
         nj_format_double(value, text, n);
+}
+
+const char *nj_option_reload_text(const struct nj_option *o)
+{
+    static const char *const text[] = {[NJ_RELOAD_NEVER] = "restart",
+                                       [NJ_RELOAD_TAKES] = "reload",
+                                       [NJ_RELOAD_VALUE] = "reload; restart from or to none"};
+    return text[o->reload];
 }
 
 void nj_option_format_range(const struct nj_option *o, char *text, size_t n_text)

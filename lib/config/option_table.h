@@ -23,15 +23,23 @@ enum nj_option_kind {
     NJ_OPTION_WORD, /* an enum: the index of the word in `expected` (separated by '|'), plus min */
 };
 
+/* What a reload does with a changed key of the file. */
+enum nj_reload {
+    NJ_RELOAD_NEVER,      /* names it: the key needs a restart */
+    NJ_RELOAD_TAKES,       /* takes it */
+    NJ_RELOAD_VALUE, /* takes it, but not a change from or to no value */
+};
+
 struct nj_option {
     const char *name;
     const char *section; /* of the file; NULL: command line only */
     const char *key;     /* in the section; NULL: the name, with '_' for '-' */
     enum nj_option_kind kind;
-    bool in_policy;         /* policy_file.c reads the key, which is not a field as the option is */
-    bool may_be_none;       /* "none" means NJ_NONE of that width */
-    bool may_be_zero;       /* although it is less than `min` */
-    bool may_repeat;        /* the key of NJ_OPTION_EAL and NJ_OPTION_KEY */
+    bool in_policy;   /* policy_file.c reads the key, which is not a field as the option is */
+    bool may_be_none; /* "none" means NJ_NONE of that width */
+    bool may_be_zero; /* although it is less than `min` */
+    bool may_repeat;  /* the key of NJ_OPTION_EAL and NJ_OPTION_KEY */
+    enum nj_reload reload;
     const char *needs;      /* option without which the key has no effect */
     const char *hidden_by;  /* option with which it has none */
     uint16_t width, offset; /* of the field in struct nj_server_config, in bytes */
@@ -61,5 +69,7 @@ bool nj_option_may_repeat(const struct nj_option *o);
 const char *nj_option_key(const struct nj_option *o, char key[NJ_OPTION_KEY_BYTES]);
 /* Format a number in the unit of the option, for which 24 bytes are enough, or its word. */
 void nj_option_format_value(const struct nj_option *o, double value, char *text, size_t n);
+/* "reload", "restart", or for NJ_RELOAD_VALUE both. */
+const char *nj_option_reload_text(const struct nj_option *o);
 /* Format the range, "1280 to 9000", or of a list "up to 8 times"; "" if there is none to tell. */
 void nj_option_format_range(const struct nj_option *o, char *text, size_t n_text);

@@ -105,6 +105,14 @@ const struct nj_ini_section *nj__policy_find_section(const struct nj_policy_file
 const struct nj_ini_entry *nj__policy_find_entry(const struct nj_policy_file *f,
                                                  const char *section, const char *key,
                                                  const char *value);
+/* policy_value_source.c: names in `notes` each key that has another value in `config`, which was
+ * made with this file, than the server has `from` its start, with its file `first`, and which a
+ * reload cannot change. Restores those values in `config`, except of keys that may change if they
+ * are set. */
+void nj_policy_file_keep_restart_keys(const struct nj_policy_file *f,
+                                      const struct nj_policy_file *first,
+                                      const struct nj_server_config *from,
+                                      struct nj_server_config *config, struct nj_diags *notes);
 /* Index of a class in class_at, or -1. */
 int nj_policy_file_find_class(const struct nj_policy_file *f, const char *name);
 

@@ -11,22 +11,22 @@
 
 #include "base/assert.h"
 #include "base/set_error.h"
-#include "config/config_by_name.h"
-#include "config/policy_warn.h"
+#include "config/settings_validate.h"
 #include "config/site_sections.h"
 
 /* Lcores adopt within some steps (lib/shape/shaper.h). With too many changes pending, a caller
  * polls this often, once per millisecond, before the change is refused. */
 #define ADOPT_POLLS 100
 
-/* A parsed configuration file and the matcher of its lists. */
+/* A configuration that was read, and the matcher of its lists. */
 struct source {
-    struct nj_policy_file *file;
+    struct nj_settings *settings;
+    struct nj_policy_file *file; /* of the settings */
     struct nj_acl *acl;
     struct nj_sites *sites; /* NULL: none */
     struct source *next;    /* in nj_policies.retired */
     uint32_t n_refs;        /* snapshots, and struct nj_policies */
-    bool is_borrowed;       /* the file belongs to the caller */
+    bool is_borrowed;       /* the settings belong to the caller */
 };
 
 struct snapshot {
@@ -42,10 +42,8 @@ struct slots {
 
 struct nj_policies {
     pthread_mutex_t lock;
-    struct nj_server_config given; /* configuration of the command line */
-    struct nj_server_config effective;
+    const struct nj_server_config *given; /* configuration of the command line */
     struct nj_policy_ops ops;
-    const struct nj_policy_file *first; /* of the start */
     struct source *source;
     struct nj_policy_changes changes;
     uint64_t hours;
@@ -63,8 +61,10 @@ static void free_source(struct source *s)
 {
     nj_acl_free(s->acl);
     nj_sites_free(s->sites);
-    if (!s->is_borrowed)
-        nj_policy_file_free(s->file);
+    if (!s->is_borrowed) {
+        nj_settings_free(s->settings);
+        free(s->settings);
+    }
     free(s);
 }
 
@@ -105,19 +105,18 @@ static bool make_sites(struct source *s, uint32_t number, char *why, size_t n)
     return s->sites != NULL;
 }
 
-/* Takes ownership of the file unless `is_borrowed`, also on error. */
-static struct source *new_source(struct nj_policies *p, struct nj_policy_file *file,
-                                 bool is_borrowed, char *why, size_t n)
+/* The settings are the caller's until `is_borrowed` is reset. */
+static struct source *new_source(struct nj_policies *p, struct nj_settings *settings, char *why,
+                                 size_t n)
 {
     struct source *s = calloc(1, sizeof *s);
+    struct nj_policy_file *file = settings->policy;
 
     if (!s) {
         nj_set_error(why, n, "no memory for a policy");
-        if (!is_borrowed)
-            nj_policy_file_free(file);
         return NULL;
     }
-    *s = (struct source){.file = file, .n_refs = 1, .is_borrowed = is_borrowed};
+    *s = (struct source){.settings = settings, .file = file, .n_refs = 1, .is_borrowed = true};
     if (make_sites(s, ++p->n_sources, why, n) &&
         (!file->list_used || (s->acl = nj_acl_new(file->network, file->n_networks, why, n))))
         return s;
@@ -185,8 +184,9 @@ static struct snapshot *make_snapshot(struct nj_policies *p, struct source *sour
 
     if (!s)
         return NULL;
-    nj_policy_compile(source->file, &p->given, changes, hours, &s->policy);
+    nj_policy_compile(source->file, p->given, changes, hours, &s->policy);
     s->policy.sites = source->sites;
+    s->policy.http = &source->settings->http;
     s->policy.version = p->now ? p->now->policy.version + 1 : 1;
     if (source->acl) {
         s->policy.lists = nj_acl_lookup;
@@ -239,10 +239,7 @@ static uint64_t publish_snapshot(struct nj_policies *p, struct snapshot *s)
 
 /* --- create and free ------------------------------------------------------------------------ */
 
-struct nj_policies *nj_policies_new(struct nj_policy_file *first,
-                                    const struct nj_server_config *given,
-                                    const struct nj_server_config *effective, uint32_t minute,
-                                    char *why, size_t n)
+struct nj_policies *nj_policies_new(struct nj_settings *first, uint32_t minute, char *why, size_t n)
 {
     struct nj_policies *p = calloc(1, sizeof *p);
 
@@ -251,12 +248,10 @@ struct nj_policies *nj_policies_new(struct nj_policy_file *first,
         return NULL;
     }
     pthread_mutex_init(&p->lock, NULL);
-    p->given = *given;
-    p->effective = *effective;
-    p->first = first;
-    NJ_CHECK(!assign_slots(p, first, &p->slots)); /* as many slots as classes */
-    p->hours = nj_policy_active_hours_mask(first, minute);
-    p->source = new_source(p, first, true, why, n);
+    p->given = first->given;
+    NJ_CHECK(!assign_slots(p, first->policy, &p->slots)); /* as many slots as classes */
+    p->hours = nj_policy_active_hours_mask(first->policy, minute);
+    p->source = new_source(p, first, why, n);
     p->now = p->source ? make_snapshot(p, p->source, NULL, p->hours) : NULL;
     if (p->now)
         return p;
@@ -298,39 +293,38 @@ void nj_policies_set_ops(struct nj_policies *p, const struct nj_policy_ops *ops)
 
 /* --- reload --------------------------------------------------------------------------------- */
 
-static uint64_t install_file(struct nj_policies *p, struct nj_policy_file *f, uint32_t minute,
-                             struct nj_diags *faults)
+static uint64_t install(struct nj_policies *p, struct nj_settings *next, uint32_t minute,
+                        struct nj_diags *faults)
 {
-    const char *path = p->given.policy_file;
+    const char *path = p->given->policy_file;
     char why[256];
 
     if (!wait_until_replaceable(p)) {
         nj_diag_add(faults, path, 0, "an lcore has not applied the last changes yet; try again");
-        nj_policy_file_free(f);
         return 0;
     }
     struct slots slots = p->slots;
-    const struct nj_class_def *unplaced = assign_slots(p, f, &slots);
+    const struct nj_class_def *unplaced = assign_slots(p, next->policy, &slots);
     if (unplaced) {
         nj_diag_add(faults, unplaced->file, unplaced->line,
                     "class %s: no free slot: classes that this file removes still have open "
                     "responses; try again when they have ended, or first load a file with neither",
                     unplaced->name);
-        nj_policy_file_free(f);
         return 0;
     }
-    struct source *source = new_source(p, f, false, why, sizeof why);
+    struct source *source = new_source(p, next, why, sizeof why);
     if (!source) {
         nj_diag_add(faults, path, 0, "%s", why);
         return 0;
     }
-    uint64_t hours = nj_policy_active_hours_mask(f, minute);
+    uint64_t hours = nj_policy_active_hours_mask(next->policy, minute);
     struct snapshot *s = make_snapshot(p, source, NULL, hours);
     if (!s) {
         nj_diag_add(faults, path, 0, "no memory for a policy");
-        unref_source(p, source);
+        free_source(source);
         return 0;
     }
+    source->is_borrowed = false;
     unref_source(p, p->source);
     p->source = source;
     p->slots = slots;
@@ -339,47 +333,16 @@ static uint64_t install_file(struct nj_policies *p, struct nj_policy_file *f, ui
     return publish_snapshot(p, s);
 }
 
-static bool same_eal(const struct nj_policy_file *a, const struct nj_policy_file *b)
+const struct nj_settings *nj_policies_settings(const struct nj_policies *p)
 {
-    bool same = a->n_eal == b->n_eal;
-
-    for (uint32_t i = 0; same && i < a->n_eal; i++)
-        same = strcmp(a->eal[i]->key, b->eal[i]->key) == 0 &&
-               strcmp(a->eal[i]->value, b->eal[i]->value) == 0;
-    return same;
+    return p->source->settings;
 }
 
-/* Names the keys that only a start reads, where their values have changed. */
-static void note_changes(const struct nj_policies *p, const struct nj_policy_file *f,
-                         const struct nj_server_config *config, char *note, size_t n)
+uint64_t nj_policies_install(struct nj_policies *p, struct nj_settings *next, uint32_t minute,
+                             struct nj_diags *faults)
 {
-    char keys[256];
-
-    nj_config_name_differences(config, &p->effective, keys, sizeof keys);
-    bool eal = !same_eal(f, p->first);
-    if (keys[0] || eal)
-        snprintf(note, n, "%s%s%s changed: needs a restart, see docs/deploy.md", eal ? "[eal]" : "",
-                 eal && keys[0] ? ", " : "", keys);
-}
-
-uint64_t nj_policies_reload(struct nj_policies *p, uint32_t minute, struct nj_diags *faults,
-                            struct nj_diags *warnings, char *note, size_t n)
-{
-    struct nj_server_config config = p->given;
-
-    note[0] = '\0';
-    if (!p->given.policy_file) {
-        nj_diag_add(faults, "nightjar", 0, "no file to reload: expected --config FILE");
-        return 0;
-    }
-    struct nj_policy_file *f = nj_policy_file_read(p->given.policy_file, &config, faults);
-    if (!f)
-        return 0;
-    note_changes(p, f, &config, note, n);
     pthread_mutex_lock(&p->lock);
-    uint64_t version = install_file(p, f, minute, faults);
-    if (version != 0)
-        nj_policy_warn(f, p->given.policy_file, &p->given, warnings);
+    uint64_t version = install(p, next, minute, faults);
     pthread_mutex_unlock(&p->lock);
     return version;
 }

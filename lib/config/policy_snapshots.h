@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The current policy and its changes: reload of the file, hours of the day, telemetry. Shards get
- * immutable snapshots. A replaced snapshot is freed when every shard has adopted a later one.
- * Functions may be called from any thread but lcores: a lock serialises them.
+ * The current policy and its changes: reload of the configuration, hours of the day, telemetry.
+ * Shards get immutable snapshots. A replaced snapshot is freed when every shard has adopted a later
+ * one. Functions may be called from any thread but lcores: a lock serialises them.
  */
 #pragma once
 
@@ -22,24 +22,24 @@ struct nj_policy_ops {
 };
 
 struct nj_policies;
+struct nj_settings; /* config/settings_validate.h */
 
-/* Create version 1 from the file read at start, which remains the caller's. `given` is the
- * configuration of the command line. Lists need the EAL. NULL with the reason. */
-struct nj_policies *nj_policies_new(struct nj_policy_file *first,
-                                    const struct nj_server_config *given,
-                                    const struct nj_server_config *effective, uint32_t minute,
-                                    char *why, size_t why_bytes);
+/* Create version 1 from the settings of the start, which remain the caller's. Lists need the EAL.
+ * NULL with the reason. */
+struct nj_policies *nj_policies_new(struct nj_settings *first, uint32_t minute, char *why,
+                                    size_t why_bytes);
 /* Only when no shard uses a snapshot any more. */
 void nj_policies_free(struct nj_policies *p);
 const struct nj_policy *nj_policies_initial(const struct nj_policies *p);
 /* From now on, pass changes to these shards. */
 void nj_policies_set_ops(struct nj_policies *p, const struct nj_policy_ops *port);
 
-/* Reload the file. Returns the new version, or 0 with the reasons in `faults`; the current
- * policy is then kept. `warnings`: those of nj_policy_warn(). `note`: a remark for the
- * operator, or empty. */
-uint64_t nj_policies_reload(struct nj_policies *p, uint32_t minute, struct nj_diags *faults,
-                            struct nj_diags *warnings, char *note, size_t note_bytes);
+/* Those in force. Valid until the next call of nj_policies_install(). */
+const struct nj_settings *nj_policies_settings(const struct nj_policies *p);
+/* Put settings of nj_settings_read_again() in force, and take them over. Returns the new version,
+ * or 0 with the reasons in `faults`: then the current ones are kept, and `next` is the caller's. */
+uint64_t nj_policies_install(struct nj_policies *p, struct nj_settings *next, uint32_t minute,
+                             struct nj_diags *faults);
 /* Does the file in force have hours (nj_policy_file_has_hours())? */
 bool nj_policies_have_hours(struct nj_policies *p);
 /* Apply the hours of the day and free unused snapshots. Returns the new version, or 0. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finds the line of the file that an error of a value is about. */
+/* Finds the line of the file that an error of a value is about, or the change of a key that a
+ * reload does not take. */
 #include <stdio.h>
 #include <string.h>
 
@@ -77,4 +78,57 @@ void nj_policy_file_name_source(const struct nj_policy_file *f,
                          : snprintf(text + at, sizeof text - at, "%.*s", (int)n_name, p));
     }
     snprintf(why, n, "%s", text);
+}
+
+/* --- a reload -------------------------------------------------------------------------------- */
+
+#define RESTART_HOW                                                                                \
+    "needs a restart; \"Upgrade\" in docs/deploy.md says how to restart without refusing a "       \
+    "connection"
+
+static void note_restart(const struct nj_policy_file *f, const struct nj_option *o,
+                         const struct nj_server_config *from, const struct nj_server_config *to,
+                         struct nj_diags *notes)
+{
+    char key[NJ_OPTION_KEY_BYTES], was[128], is[128];
+    const struct nj_ini_entry *e =
+        nj__policy_find_entry(f, o->section, nj_option_key(o, key), NULL);
+
+    if (!nj_config_format_option(from, o->name, was, sizeof was))
+        snprintf(was, sizeof was, "not set");
+    if (!nj_config_format_option(to, o->name, is, sizeof is))
+        snprintf(is, sizeof is, "not set");
+    if (strcmp(o->name, "rss-key") == 0) /* whoever knows it can overload one lcore */
+        snprintf(is, sizeof is, "%s", strcpy(was, "(secret)"));
+    nj_diag_add(notes, e ? e->file : to->policy_file, e ? e->line : 0,
+                "[%s] %s: %s -> %s: " RESTART_HOW, o->section, nj_option_key(o, key), was, is);
+}
+
+static bool same_eal(const struct nj_policy_file *a, const struct nj_policy_file *b)
+{
+    bool same = a->n_eal == b->n_eal;
+
+    for (uint32_t i = 0; same && i < a->n_eal; i++)
+        same = strcmp(a->eal[i]->key, b->eal[i]->key) == 0 &&
+               strcmp(a->eal[i]->value, b->eal[i]->value) == 0;
+    return same;
+}
+
+void nj_policy_file_keep_restart_keys(const struct nj_policy_file *f,
+                                      const struct nj_policy_file *first,
+                                      const struct nj_server_config *from,
+                                      struct nj_server_config *config, struct nj_diags *notes)
+{
+    const struct nj_option *o;
+
+    if (!same_eal(f, first))
+        nj_diag_add(notes, config->policy_file, f->n_eal ? f->eal[0]->line : 0,
+                    "[eal] changed: " RESTART_HOW);
+    for (uint32_t i = 0; (o = nj_config_file_option_at(i)); i++) {
+        if (!nj_config_needs_restart(o, from, config))
+            continue;
+        note_restart(f, o, from, config, notes);
+        if (o->reload == NJ_RELOAD_NEVER)
+            memcpy((char *)config + o->offset, (const char *)from + o->offset, o->width);
+    }
 }

@@ -97,6 +97,8 @@ static void read_limits(struct nj_http_options *o, const struct nj_server_config
         o->header_bytes_max = c->max_header_size;
     if (c->max_headers > 0)
         o->header_fields_max = c->max_headers;
+    set_time(&o->preface_timeout, c->preface_timeout_s);
+    set_time(&o->idle_timeout, c->idle_timeout_s);
     set_time(&o->header_timeout, c->header_timeout_s);
     set_time(&o->body_timeout, c->body_timeout_s);
     set_time(&o->send_timeout, c->send_timeout_s);
@@ -137,6 +139,15 @@ int nj__settings_read_http(struct nj_settings *s, char *why, size_t n)
     if (read_default_type(s, why, n) != 0 || read_dotfiles(s, why, n) != 0)
         return -1;
     return 0;
+}
+
+void nj__settings_keep_http(struct nj_http_options *http, const struct nj_http_options *start)
+{
+    http->header_bytes_max = start->header_bytes_max;
+    http->header_fields_max = start->header_fields_max;
+    http->no_files = start->no_files;
+    http->no_http1 = start->no_http1;
+    http->files = start->files;
 }
 
 int nj__settings_load_mime_types(struct nj_settings *s, char *why, size_t n)

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -183,4 +184,28 @@ void nj_settings_free(struct nj_settings *s)
     nj_mime_table_free(s->mime);
     s->mime = NULL;
     nj_diags_free(&s->faults);
+}
+
+struct nj_settings *nj_settings_read_again(const struct nj_settings *start, struct nj_diags *faults,
+                                           struct nj_diags *notes, char *why, size_t n)
+{
+    struct nj_settings *s = malloc(sizeof *s);
+
+    why[0] = '\0';
+    if (!s) {
+        nj_set_error(why, n, "out of memory");
+        return NULL;
+    }
+    if (nj_settings_from_config(s, start->given, why, n) != 0) {
+        if (s->faults.text)
+            why[0] = '\0';
+        *faults = s->faults;
+        free(s);
+        return NULL;
+    }
+    nj_routes_free(s->routes);
+    s->routes = NULL;
+    nj_policy_file_keep_restart_keys(s->policy, start->policy, start->config, &s->effective, notes);
+    nj__settings_keep_http(&s->http, &start->http);
+    return s;
 }

@@ -53,6 +53,12 @@ int nj_settings_from_config(struct nj_settings *s, const struct nj_server_config
 int nj_settings_from_partial_config(struct nj_settings *s, const struct nj_server_config *config,
                                     char *why, size_t why_bytes);
 void nj_settings_free(struct nj_settings *s);
+/* Reads and validates the file again. The result has the values that a running server takes, and
+ * for all else those of its `start`, which must live longer; `notes` gets a line for each key that
+ * needs a restart. Free it by nj_settings_free() and free(). NULL with the reasons in `faults`, and
+ * `why`, which is empty if `faults` has them all. */
+struct nj_settings *nj_settings_read_again(const struct nj_settings *start, struct nj_diags *faults,
+                                           struct nj_diags *notes, char *why, size_t why_bytes);
 
 /* settings_check_tls.c: the files of TLS, which point into `c` and `files`; without the fields that
  * a running server adds. */
@@ -84,4 +90,7 @@ int nj__settings_check_tls(const struct nj_settings *s, char *why, size_t why_by
 
 /* settings_http.c: HTTP and its files. */
 int nj__settings_read_http(struct nj_settings *s, char *why, size_t why_bytes);
+/* Options that shards copy, or that belong to keys which need a restart, stay those of the start.
+ */
+void nj__settings_keep_http(struct nj_http_options *http, const struct nj_http_options *start);
 int nj__settings_load_mime_types(struct nj_settings *s, char *why, size_t why_bytes);

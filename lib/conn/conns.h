@@ -94,7 +94,7 @@ struct nj_conn_source {
 };
 
 struct nj_conns {
-    const struct nj_conns_config *cfg;
+    struct nj_conns_config *cfg;
     struct nj_tcp *tcp;
     struct nj_counters *counters;
     struct nj_stages *stages;
@@ -134,7 +134,8 @@ struct nj_conns {
     struct nj_handlers handlers;
     struct nj_admission admission;      /* of handlers to fibers */
     struct nj_shape_shared *own_shared; /* when the configuration has none */
-    uint32_t recheck_at; /* next connection to check against a new policy; UINT32_MAX: none */
+    /* Next connection, and next request, to check against a new policy; UINT32_MAX: none. */
+    uint32_t recheck_at, recheck_txn_at;
     _Atomic(const struct nj_policy *) policy_wanted;
     _Atomic uint64_t policy_version;
 

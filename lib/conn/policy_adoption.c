@@ -5,12 +5,13 @@
 #include "conn/conn.h"
 #include "conn/conn_life.h"
 #include "telem/counters_conn.h"
+#include "telem/counters_http.h"
 #include "telem/counters_tcp.h"
 
 /* Client table of a shard that has none in common with others, as in tests. */
 #define OWN_CLIENTS_MAX 4096u
-/* Connections checked per step after a policy change: 50 ns each, unless the policy has long lists
- * of networks. */
+/* Connections, and requests, checked per step after a policy change: 50 ns each, unless the policy
+ * has long lists of networks. */
 #define RECHECK_MAX     1024u
 
 bool nj__policy_init(struct nj_conns *cs, nj_ns now)
@@ -29,7 +30,7 @@ bool nj__policy_init(struct nj_conns *cs, nj_ns now)
     cs->txns.shape = nj_shape_new(&c, now);
     atomic_store_explicit(&cs->policy_wanted, c.policy, memory_order_relaxed);
     atomic_store_explicit(&cs->policy_version, c.policy->version, memory_order_relaxed);
-    cs->recheck_at = UINT32_MAX;
+    cs->recheck_at = cs->recheck_txn_at = UINT32_MAX;
     return cs->txns.shape != NULL;
 }
 
@@ -137,6 +138,40 @@ static uint32_t recheck_conns(struct nj_conns *cs, nj_ns now)
     return n;
 }
 
+/* Ends the response, and its connection if it has no other. */
+static void end_forbidden(struct nj_txn *t, nj_ns now)
+{
+    struct nj_conn *c = nj__conn_of(t);
+
+    nj__abuse_record(c->conns, NJ_C_request_refused, &t->remote);
+    if (t->framing->is_alone(t->stream)) {
+        nj__conn_reset(c, now);
+        return;
+    }
+    t->framing->reset(t->stream, NJ_RESET_CANCEL);
+    nj__conn_mark_ready(c);
+}
+
+/* Checks the next batch of the requests that were open when the policy changed. One that has ended
+ * has no stream. */
+static uint32_t recheck_txns(struct nj_conns *cs, nj_ns now)
+{
+    const struct nj_pool *pool = &cs->txns.pool;
+    uint32_t n = 0;
+
+    for (; n < RECHECK_MAX && cs->recheck_txn_at < pool->n_touched; n++) {
+        struct nj_txn *t = nj_pool_at(pool, cs->recheck_txn_at++);
+        if (t->set == &cs->txns && t->stream && t->admitted &&
+            nj_list_linked(&nj__conn_of(t)->node) &&
+            nj_policy_forbids(nj_shape_policy(cs->txns.shape), &t->remote,
+                              nj_paced_class(&t->paced)))
+            end_forbidden(t, now);
+    }
+    if (cs->recheck_txn_at >= pool->n_touched)
+        cs->recheck_txn_at = UINT32_MAX;
+    return n;
+}
+
 /* --- change -------------------------------------------------------------------------------- */
 
 void nj_conns_set_policy(struct nj_conns *cs, const struct nj_policy *policy)
@@ -161,19 +196,34 @@ static void wake(void *ctx, void *waiter)
     nj__conn_wake_response(waiter);
 }
 
+/* Timeouts may be shorter now, so they are looked at soon. */
+static void adopt_http(struct nj_conns *cs, const struct nj_http_options *http)
+{
+    if (!http || http == cs->cfg->http)
+        return;
+    cs->cfg->http = cs->txns.options = http;
+    cs->cfg->preface_timeout = http->preface_timeout;
+    cs->cfg->idle_timeout = http->idle_timeout;
+    cs->timeouts_at = 0;
+}
+
 uint32_t nj_conns_adopt_policy_and_run_shaper(struct nj_conns *cs, nj_ns now)
 {
     const struct nj_policy *p = wanted_policy(cs);
     uint32_t n = 0;
 
     if (nj_unlikely(p != nj_shape_policy(cs->txns.shape))) {
+        adopt_http(cs, p->http);
         nj_shape_set_policy(cs->txns.shape, p, now);
         cs->recheck_at = nj_policy_filters_conns(p) ? 0 : UINT32_MAX;
+        cs->recheck_txn_at = nj_policy_forbids_any(p) ? 0 : UINT32_MAX;
         nj__conn_shares_restart_count(cs);
     }
     if (nj_unlikely(cs->recheck_at != UINT32_MAX))
         n = recheck_conns(cs, now);
     n += nj_shape_run(cs->txns.shape, now, wake, cs);
+    if (nj_unlikely(cs->recheck_txn_at != UINT32_MAX) && nj_shape_is_migrated(cs->txns.shape))
+        n += recheck_txns(cs, now);
     uint64_t version = atomic_load_explicit(&cs->policy_version, memory_order_relaxed);
     if (nj_unlikely(version != p->version) && nj_shape_is_migrated(cs->txns.shape))
         atomic_store_explicit(&cs->policy_version, p->version, memory_order_release);
@@ -182,7 +232,7 @@ uint32_t nj_conns_adopt_policy_and_run_shaper(struct nj_conns *cs, nj_ns now)
 
 nj_ns nj_conns_policy_next_at(const struct nj_conns *cs)
 {
-    bool changes =
-        wanted_policy(cs) != nj_shape_policy(cs->txns.shape) || cs->recheck_at != UINT32_MAX;
+    bool changes = wanted_policy(cs) != nj_shape_policy(cs->txns.shape) ||
+                   (cs->recheck_at & cs->recheck_txn_at) != UINT32_MAX;
     return changes ? 0 : nj_shape_next_at(cs->txns.shape);
 }

@@ -372,6 +372,15 @@ void nj_access_file_reopen(struct nj_access_file *f, nj_ns now)
         reopen_path(f, now, true);
 }
 
+void nj_access_file_move(struct nj_access_file *f, const char *path, nj_ns now)
+{
+    bool is_other = strcmp(path, f->path) != 0;
+
+    f->path = path;
+    if (is_other)
+        reopen_path(f, now, true);
+}
+
 /* A failure to open is reported once and retried at each check. */
 static void check_renamed(struct nj_access_file *f, nj_ns now)
 {

@@ -66,5 +66,8 @@ char *nj_access_file_reserve(struct nj_access_file *f, size_t n_bytes);
 void nj_access_file_commit(struct nj_access_file *f, size_t n_bytes, nj_ns now);
 /* Write the buffer if it is due; check whether the file was renamed or removed. */
 void nj_access_file_write_due(struct nj_access_file *f, nj_ns now);
+/* Go on with the file of another path, which the caller keeps until close; if it cannot be opened
+ * now, later, and with the former file meanwhile. */
+void nj_access_file_move(struct nj_access_file *f, const char *path, nj_ns now);
 /* Reopen the path; lines that the old file did not take go to the new one. */
 void nj_access_file_reopen(struct nj_access_file *f, nj_ns now);

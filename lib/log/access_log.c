@@ -29,14 +29,22 @@ struct port {
     _Atomic uint64_t n_refused; /* requests without a free record; written by the lcore */
 } NJ_CACHE_ALIGNED;
 
+/* What nj_access_log_change() wants. */
+struct change {
+    enum nj_access_format format;
+    char path[];
+};
+
 struct nj_access_log {
     struct nj_access_log_config config;
     struct nj_service_thread *worker;
     _Atomic bool reopen;
+    _Atomic(struct change *) wanted; /* NULL: none */
     /* owned by the thread */
     struct nj_access_file file NJ_CACHE_ALIGNED;
     struct nj_access_time_cache clock;
-    int64_t skew_ns; /* from the shards' UNIX time to the system's */
+    struct change *last; /* has the path of `file`; NULL: that of the start */
+    int64_t skew_ns;     /* from the shards' UNIX time to the system's */
     struct port ports[];
 };
 
@@ -62,12 +70,24 @@ static void write_record(void *ctx, void *record)
     nj_access_file_commit(&log->file, n_bytes, nj_os_clock_gettime_ns(CLOCK_MONOTONIC));
 }
 
+static void make_change(struct nj_access_log *log, struct change *c, nj_ns now)
+{
+    log->config.format = c->format;
+    nj_access_file_move(&log->file, c->path, now);
+    free(log->last);
+    log->last = c;
+}
+
 static void poll_file(void *ctx)
 {
     struct nj_access_log *log = ctx;
     nj_ns now = nj_os_clock_gettime_ns(CLOCK_MONOTONIC);
 
+    struct change *c = atomic_exchange(&log->wanted, NULL);
+
     set_skew(log);
+    if (c)
+        make_change(log, c, now);
     if (atomic_exchange_explicit(&log->reopen, false, memory_order_relaxed))
         nj_access_file_reopen(&log->file, now);
     nj_access_file_write_due(&log->file, now);
@@ -133,6 +153,28 @@ void nj_access_log_reopen(struct nj_access_log *log)
     nj_store_relaxed(&log->reopen, true);
 }
 
+int nj_access_log_try(const char *path, char *why, size_t why_bytes)
+{
+    struct nj_access_file file;
+
+    if (nj_access_file_open(&file, path, why, why_bytes) != 0)
+        return -1;
+    nj_access_file_close(&file);
+    return 0;
+}
+
+bool nj_access_log_change(struct nj_access_log *log, const char *path, enum nj_access_format format)
+{
+    struct change *c = malloc(sizeof *c + strlen(path) + 1);
+
+    if (!c)
+        return false;
+    c->format = format;
+    memcpy(c->path, path, strlen(path) + 1);
+    free(atomic_exchange(&log->wanted, c));
+    return true;
+}
+
 struct nj_access_counts nj_access_log_counts(const struct nj_access_log *log)
 {
     struct nj_access_counts c = {
@@ -165,6 +207,8 @@ static void free_memory(struct nj_access_log *log)
     for (uint32_t i = 0; i < log->config.n_shards; i++)
         if (log->ports[i].records.mem)
             nj_pool_fini(&log->ports[i].records);
+    free(atomic_load(&log->wanted));
+    free(log->last);
     free(log);
 }
 

@@ -54,6 +54,14 @@ struct nj_access_ops nj_access_log_port(struct nj_access_log *log, uint32_t shar
  * the log reopens the file within two seconds of the rename. */
 void nj_access_log_reopen(struct nj_access_log *log);
 
+/* Can lines be written to this file? Makes it, if it does not exist. Returns 0, or -1 and a message
+ * in `why`. */
+int nj_access_log_try(const char *path, char *why, size_t why_bytes);
+/* Write further lines to that file, in that format; asynchronously. If the file cannot be opened,
+ * lines go to the former one. Any thread. False: there is no memory. */
+bool nj_access_log_change(struct nj_access_log *log, const char *path,
+                          enum nj_access_format format);
+
 /* Lines written, and requests without a line: no free record, or the line was lost. Any thread. */
 struct nj_access_counts {
     uint64_t n_written, n_lost;

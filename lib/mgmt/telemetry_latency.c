@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* `/nightjar/latency`: percentiles of response times, and of time in TLS handshakes per step. */
+/* `/nightjar/latency`: percentiles of response times, of steps, and of time in TLS handshakes per
+ * step. */
 #include <stddef.h>
 
 #include <rte_cycles.h>
@@ -45,6 +46,7 @@ bool nj__telemetry_latency(const struct nj_mgmt_view *v, const char *params, str
     } shown[] = {{"ttfb", offsetof(struct nj_shard, conns.txns.ttfb), NJ_SEC},
                  {"total", offsetof(struct nj_shard, conns.txns.total), NJ_SEC},
                  {"throttled", offsetof(struct nj_shard, conns.txns.throttled), NJ_SEC},
+                 {"step", offsetof(struct nj_shard, stages.step), rte_get_tsc_hz()},
                  {"tls_step", offsetof(struct nj_shard, conns.tls_step_cycles), rte_get_tsc_hz()},
                  {"tls_task", offsetof(struct nj_shard, conns.tls_task_ns), NJ_SEC}};
     uint32_t from, to;

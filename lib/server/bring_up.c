@@ -227,26 +227,12 @@ static int64_t wall_ns(void *shards)
     return s->wall_s_at_zero * (int64_t)NJ_SEC + (int64_t)nj_tsc_clock_now(&s->clock);
 }
 
-static enum nj_access_format access_format(enum nj_log_format format)
-{
-    switch (format) {
-    case NJ_LOG_JSON:
-        return NJ_ACCESS_JSON;
-    case NJ_LOG_LOGFMT:
-        return NJ_ACCESS_LOGFMT;
-    case NJ_LOG_DEFAULT:
-    case NJ_LOG_COMBINED:
-        break;
-    }
-    return NJ_ACCESS_COMBINED;
-}
-
 static bool open_access_log(struct nj_server *s)
 {
     const struct nj_server_config *config = s->settings.config;
     struct nj_access_log_config c = {
         .path = config->access_log,
-        .format = access_format(config->log_format),
+        .format = nj__access_format(config),
         .n_shards = s->shards.n,
         .affinity = &s->place.housekeeping,
         .eal = true,
@@ -325,11 +311,6 @@ static nj_ns read_clock(void *clock)
 static void log_line(void *log, const char *line)
 {
     nj_lcore_log_put(log, line);
-}
-
-static nj_ns to_ns(double seconds)
-{
-    return (nj_ns)(seconds * (double)NJ_SEC);
 }
 
 static void init_lcore(struct nj_server *s, uint32_t i)
@@ -437,8 +418,8 @@ static bool create_shards(struct nj_server *s)
         .time_wait = TIME_WAIT,
         .newreno = set->config->newreno,
         .ecn = !set->config->no_ecn,
-        .conns.preface_timeout = to_ns(set->config->preface_timeout_s),
-        .conns.idle_timeout = to_ns(set->config->idle_timeout_s),
+        .conns.preface_timeout = set->http.preface_timeout,
+        .conns.idle_timeout = set->http.idle_timeout,
         .conns.wall_s_at_zero = s->shards.wall_s_at_zero,
         .conns.routes = set->routes,
         .conns.http = &set->http,

@@ -238,8 +238,7 @@ int nj_server_reload(struct nj_server *s)
     if (s->access)
         nj_access_log_reopen(s->access);
     nj__root_watch_check(&s->housekeeping.root);
-    bool policy_ok = !s->given.policy_file || nj__policy_reload(&s->policy);
-    bool ok = nj__tls_identity_reload(&s->tls) && policy_ok;
+    bool ok = nj__server_read_again(s);
     nj__service_reloaded(&s->service, ok, nj_mgmt_sum_counter(&s->view, NJ_C_connections));
     return ok ? 0 : NJ_ERR_INVALID;
 }

@@ -13,8 +13,7 @@
  * with open connections or responses share the limits of one client. */
 #define CLIENTS_MAX 65536u
 
-/* Logs the warnings and frees them. */
-static void log_warnings(struct nj_diags *warnings)
+void nj__policy_log_warnings(struct nj_diags *warnings)
 {
     if (warnings->text)
         nj_log(NJ_LEVEL_WARNING, "%s", warnings->text);
@@ -32,7 +31,7 @@ static void log_zone(const struct nj_policy_in_force *p)
     nj_log(NJ_LEVEL_INFO, "policy: hours of classes are in the time zone %s", zone);
 }
 
-int nj__policy_open(struct nj_policy_in_force *p, const struct nj_settings *set, char *why,
+int nj__policy_open(struct nj_policy_in_force *p, struct nj_settings *set, char *why,
                     size_t why_bytes)
 {
     struct nj_diags warnings = {0};
@@ -41,11 +40,10 @@ int nj__policy_open(struct nj_policy_in_force *p, const struct nj_settings *set,
     nj_time_zone_warn(&warnings);
     nj_time_zone_name(p->zone);
     nj_policy_warn(set->policy, set->given->policy_file, set->given, &warnings);
-    log_warnings(&warnings);
+    nj__policy_log_warnings(&warnings);
     if (nj_policy_file_has_hours(set->policy))
         log_zone(p);
-    p->policies = nj_policies_new(set->policy, set->given, set->config,
-                                  nj_minute_of_day(time(NULL)), why, why_bytes);
+    p->policies = nj_policies_new(set, nj_minute_of_day(time(NULL)), why, why_bytes);
     if (!p->policies)
         return -1;
     p->shape = nj_shape_shared_new(CLIENTS_MAX);
@@ -113,29 +111,22 @@ static void log_policy(const struct nj_policy_in_force *p, uint64_t version, con
     nj_log(NJ_LEVEL_INFO, "policy %lu: %s in force, %s", (unsigned long)version, text, why);
 }
 
-bool nj__policy_reload(struct nj_policy_in_force *p)
+uint64_t nj__policy_install(struct nj_policy_in_force *p, struct nj_settings *next,
+                            struct nj_diags *faults)
 {
-    struct nj_diags faults = {0}, warnings = {0};
-    char note[320];
+    const char *path = next->config->policy_file;
+    struct nj_diags warnings = {0};
 
-    if (!p->settings->given->policy_file)
-        return false;
-    uint64_t version = nj_policies_reload(p->policies, nj_minute_of_day(time(NULL)), &faults,
-                                          &warnings, note, sizeof note);
-
-    if (version == 0) {
-        nj_log(NJ_LEVEL_ERROR, "%skeeping the current policy", faults.text ? faults.text : "");
-    } else {
+    nj_policy_warn(next->policy, path, next->given, &warnings);
+    uint64_t version = nj_policies_install(p->policies, next, nj_minute_of_day(time(NULL)), faults);
+    if (version != 0) {
         log_policy(p, version, p->settings->config->policy_file);
         if (nj_policies_have_hours(p->policies))
             log_zone(p);
-        log_warnings(&warnings);
-        if (note[0])
-            nj_log(NJ_LEVEL_WARNING, "%s", note);
+        nj__policy_log_warnings(&warnings);
     }
-    nj_diags_free(&faults);
     nj_diags_free(&warnings);
-    return version != 0;
+    return version;
 }
 
 void nj__policy_apply_hours(struct nj_policy_in_force *p)

@@ -17,13 +17,17 @@ struct nj_policy_in_force {
 
 /* Log the warnings about the policy file and create what shards need. `settings` live as long as
  * `p`. Returns 0, or -1 with the reason. Main thread. */
-int nj__policy_open(struct nj_policy_in_force *p, const struct nj_settings *settings, char *why,
+int nj__policy_open(struct nj_policy_in_force *p, struct nj_settings *settings, char *why,
                     size_t why_bytes);
 void nj__policy_close(struct nj_policy_in_force *p);
 /* Pass changes to these shards from now on. */
 void nj__policy_set_shards(struct nj_policy_in_force *p, struct nj_shards *shards);
 /* Apply hours of the day. The supervisor, once per tick. */
 void nj__policy_apply_hours(struct nj_policy_in_force *p);
-/* Read the policy file again. Any thread but an lcore. False: it has errors, which are logged, or
- * no file is configured. */
-bool nj__policy_reload(struct nj_policy_in_force *p);
+/* Put other settings in force: nj_policies_install(), with lines in the log. Any thread but an
+ * lcore.
+ */
+uint64_t nj__policy_install(struct nj_policy_in_force *p, struct nj_settings *next,
+                            struct nj_diags *faults);
+/* Log the warnings and free them. */
+void nj__policy_log_warnings(struct nj_diags *warnings);

@@ -52,6 +52,11 @@ bool nj__server_bring_up(struct nj_server *s);
 void nj__server_tear_down_serving(struct nj_server *s);
 void nj__server_tear_down(struct nj_server *s);
 
+/* reload.c: read the configuration and the certificates again. False: there are errors, which are
+ * logged, and nothing has changed. Any thread but an lcore, one at a time. */
+bool nj__server_read_again(struct nj_server *s);
+enum nj_access_format nj__access_format(const struct nj_server_config *config);
+
 /* upgrade_steps.c. Steps of bring-up, around those that nj_upgrade_contact() and its successors
  * name. */
 bool nj__server_contact_running(struct nj_server *s);

@@ -76,7 +76,7 @@ static void tick_service(struct nj_supervisor *v, nj_ns now)
 static void begin_stop(struct nj_supervisor *v, const struct live *live, nj_ns now)
 {
     const struct nj_supervised *of = &v->of;
-    nj_ns drain = (nj_ns)(of->config->drain_timeout_s * (double)NJ_SEC);
+    nj_ns drain = atomic_load(&v->drain);
     uint64_t open = nj_mgmt_sum_counter(of->view, NJ_C_connections);
 
     if (live->on)
@@ -169,9 +169,15 @@ static void *supervise(void *supervisor)
     return NULL;
 }
 
+void nj__supervisor_set_drain(struct nj_supervisor *v, const struct nj_server_config *config)
+{
+    atomic_store(&v->drain, (nj_ns)(config->drain_timeout_s * (double)NJ_SEC));
+}
+
 int nj__supervisor_start(struct nj_supervisor *v, const struct nj_supervised *of,
                          const cpu_set_t *cpus)
 {
     v->of = *of;
+    nj__supervisor_set_drain(v, of->config);
     return nj_thread_start(&v->thread, cpus, supervise, v);
 }

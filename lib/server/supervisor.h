@@ -31,6 +31,7 @@ struct nj_supervised {
 
 struct nj_supervisor {
     sem_t stops;          /* one post per call of nj_server_stop() */
+    _Atomic nj_ns drain;  /* of --drain-timeout */
     _Atomic bool is_over; /* the thread has ended */
     pthread_t thread;
     /* Only the thread uses what follows; any thread reads the rates. */
@@ -41,6 +42,8 @@ struct nj_supervisor {
     nj_ns deadline;   /* of open connections, then */
 };
 
+/* Use the --drain-timeout of that configuration. Any thread. */
+void nj__supervisor_set_drain(struct nj_supervisor *v, const struct nj_server_config *config);
 /* Start the thread on these CPUs. The caller has initialised v->stops. `of` is copied; what it
  * points to must outlive the thread, which the caller joins after nj_server_stop() or when
  * v->is_over. Returns 0 or an error number. Main thread. */

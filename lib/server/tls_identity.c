@@ -49,9 +49,9 @@ static int open_private(const char *path, const char **problem)
     return -1;
 }
 
-static int open_keylog(struct nj_tls_identity *t, char *why, size_t why_bytes)
+static int open_keylog(struct nj_tls_identity *t, const struct nj_server_config *c, char *why,
+                       size_t why_bytes)
 {
-    const struct nj_server_config *c = t->config;
     const char *problem = "";
 
     if (!c->tls_keylog)
@@ -107,13 +107,14 @@ static int64_t unix_s(void)
 }
 
 /* Reads the files of the configuration. */
-static struct nj_tls_server_context *read_context(struct nj_tls_identity *t, char *why,
+static struct nj_tls_server_context *read_context(struct nj_tls_identity *t,
+                                                  const struct nj_server_config *from, char *why,
                                                   size_t n_why)
 {
     struct nj_tls_identity_files files[NJ_SERVER_TLS_CERTS_MAX];
     struct nj_tls_server_config config;
 
-    nj_settings_tls_config(t->config, files, &config);
+    nj_settings_tls_config(from, files, &config);
     config.unix_s = unix_s;
     config.tickets = &t->tickets;
     config.keylog = t->keylog >= 0 ? write_secret : NULL;
@@ -143,14 +144,15 @@ void nj__tls_identity_check_dates(struct nj_tls_identity *t, int64_t now_s)
 int nj__tls_identity_open(struct nj_tls_identity *t, const struct nj_server_config *config,
                           char *why, size_t why_bytes)
 {
-    t->config = config;
+    t->asks_clients = config->tls_client_ca;
     t->keylog = -1;
     if (nj_config_count_values(config->tls_cert, NJ_SERVER_TLS_CERTS_MAX) == 0)
         return 0;
     if (!add_ticket_key(&t->tickets, nj_tls_ticket_keys_init))
         return nj_set_error(why, why_bytes, "cannot get random numbers from the system");
-    struct nj_tls_server_context *context =
-        open_keylog(t, why, why_bytes) == 0 ? read_context(t, why, why_bytes) : NULL;
+    struct nj_tls_server_context *context = open_keylog(t, config, why, why_bytes) == 0
+                                                ? read_context(t, config, why, why_bytes)
+                                                : NULL;
     if (!context) {
         nj__tls_identity_close(t);
         return -1;
@@ -166,29 +168,35 @@ int nj__tls_identity_open(struct nj_tls_identity *t, const struct nj_server_conf
 /* A session of a client whose certificate another authority verified must not be resumed. */
 static void forget_tickets(struct nj_tls_identity *t)
 {
-    for (uint32_t i = 0; t->config->tls_client_ca && i < NJ_TLS_TICKET_KEYS; i++)
+    for (uint32_t i = 0; i < NJ_TLS_TICKET_KEYS; i++)
         add_ticket_key(&t->tickets, nj_tls_ticket_keys_rotate);
 }
 
-bool nj__tls_identity_reload(struct nj_tls_identity *t)
+int nj__tls_identity_read(struct nj_tls_identity *t, const struct nj_server_config *config,
+                          struct nj_tls_server_context **next, char *why, size_t why_bytes)
 {
-    char why[512];
+    *next = NULL;
+    if (!t->has_tls || !config->tls_cert[0])
+        return 0;
+    *next = read_context(t, config, why, why_bytes);
+    return *next ? 0 : -1;
+}
 
-    if (!t->has_tls)
-        return true;
-    struct nj_tls_server_context *context = read_context(t, why, sizeof why);
-    if (!context) {
-        nj_log(NJ_LEVEL_ERROR, "TLS: %s; the former certificates stay in use", why);
-        return false;
-    }
+void nj__tls_identity_replace(struct nj_tls_identity *t, const struct nj_server_config *config,
+                              struct nj_tls_server_context *next)
+{
+    bool forgets = t->asks_clients || config->tls_client_ca;
+
     /* Handshakes that seal a ticket after the second call find the new context when they end
      * (nj_tls_handshake_recheck()). */
-    forget_tickets(t);
-    log_dates(context, NJ_TLS_DATES_UNTOLD, unix_s());
-    nj_tls_current_context_replace(&t->current, context);
-    forget_tickets(t);
+    if (forgets)
+        forget_tickets(t);
+    log_dates(next, NJ_TLS_DATES_UNTOLD, unix_s());
+    nj_tls_current_context_replace(&t->current, next);
+    if (forgets)
+        forget_tickets(t);
+    t->asks_clients = config->tls_client_ca;
     nj_log(NJ_LEVEL_INFO, "TLS: certificates were read again");
-    return true;
 }
 
 void nj__tls_identity_close(struct nj_tls_identity *t)

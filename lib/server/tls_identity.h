@@ -9,8 +9,8 @@
 
 /* Contains keys. */
 struct nj_tls_identity {
-    const struct nj_server_config *config;
     bool has_tls;
+    bool asks_clients; /* for certificates */
     struct nj_tls_current_context current;
     struct nj_tls_ticket_keys tickets;
     int64_t dates_checked_s; /* supervisor only: UNIX time of the last check of certificates */
@@ -18,14 +18,17 @@ struct nj_tls_identity {
     int keylog;              /* descriptor of --keylog, or -1 */
 };
 
-/* Read the certificates, if there are any. `config` lives as long as `t`. Returns 0, or -1 with the
- * reason. Main thread. */
+/* Read the certificates, if there are any. Returns 0, or -1 with the reason. Main thread. */
 int nj__tls_identity_open(struct nj_tls_identity *t, const struct nj_server_config *config,
                           char *why, size_t why_bytes);
 void nj__tls_identity_close(struct nj_tls_identity *t);
-/* Read them again, for new handshakes. False: there is an error, which is logged, and the former
- * ones stay. Any thread but an lcore. */
-bool nj__tls_identity_reload(struct nj_tls_identity *t);
+/* Read those of another configuration. Returns 0, with *next NULL if it or the server has none, or
+ * -1 with the reason. Any thread but an lcore. */
+int nj__tls_identity_read(struct nj_tls_identity *t, const struct nj_server_config *config,
+                          struct nj_tls_server_context **next, char *why, size_t why_bytes);
+/* Use them for new handshakes. Takes `next` over. Any thread but an lcore. */
+void nj__tls_identity_replace(struct nj_tls_identity *t, const struct nj_server_config *config,
+                              struct nj_tls_server_context *next);
 /* Log which certificates have expired or expire soon, if it was not logged before. `now_s`: UNIX
  * time. The supervisor, once per tick. */
 void nj__tls_identity_check_dates(struct nj_tls_identity *t, int64_t now_s);

@@ -276,22 +276,44 @@ bool nj_policy_filters_conns(const struct nj_policy *p)
     return false;
 }
 
-enum nj_action nj_policy_decide_conn(const struct nj_policy *p, const struct nj_addr *addr)
+/* The action for each request of the address; SERVE if it depends on more than the address. */
+static enum nj_action decide_address(const struct nj_policy *p, const struct nj_addr *addr)
 {
     if (!p->lists && !p->allow_only)
         return NJ_ACTION_SERVE;
     uint32_t lists = lists_of(p, addr);
     if (is_refused(p, lists))
-        return is_conn_action(p->deny_action) ? p->deny_action : NJ_ACTION_SERVE;
-    for (uint32_t i = 0; i < p->n_rules; i++) {
-        const struct nj_class_rule *r = &p->rules[i];
-        enum nj_action action = p->classes[r->class_index].action;
-        if (!is_address_only(r))
-            return NJ_ACTION_SERVE; /* the request may or may not be of this class */
-        if (!r->lists || (r->lists & lists))
-            return is_conn_action(action) ? action : NJ_ACTION_SERVE;
-    }
+        return p->deny_action;
+    for (uint32_t i = 0; i < p->n_rules && is_address_only(&p->rules[i]); i++)
+        if (!p->rules[i].lists || (p->rules[i].lists & lists))
+            return p->classes[p->rules[i].class_index].action;
     return NJ_ACTION_SERVE;
+}
+
+enum nj_action nj_policy_decide_conn(const struct nj_policy *p, const struct nj_addr *addr)
+{
+    enum nj_action action = decide_address(p, addr);
+    return is_conn_action(action) ? action : NJ_ACTION_SERVE;
+}
+
+static bool forbids(enum nj_action a)
+{
+    return is_conn_action(a) || a == NJ_ACTION_FORBID;
+}
+
+bool nj_policy_forbids_any(const struct nj_policy *p)
+{
+    bool any = p->allow_only || p->deny;
+
+    for (uint32_t i = 0; i < p->n_classes; i++)
+        any |= forbids(p->classes[i].action);
+    return any;
+}
+
+bool nj_policy_forbids(const struct nj_policy *p, const struct nj_addr *addr,
+                       const struct nj_class *class_of)
+{
+    return forbids(class_of->action) || forbids(decide_address(p, addr));
 }
 
 static const struct nj_class *class_of(const struct match_input *a)

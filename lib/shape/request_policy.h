@@ -89,6 +89,7 @@ struct nj_policy {
     enum nj_action deny_action; /* DROP, RESET or FORBID */
 
     const struct nj_sites *sites; /* NULL: none */
+    const void *http;             /* struct nj_http_options, in force with it; NULL: as before */
 
     /* Returns the lists of an address, bit i for list i. NULL: no lists. */
     uint32_t (*lists)(const void *lists_ctx, const struct nj_addr *addr);
@@ -101,6 +102,13 @@ struct nj_policy {
 enum nj_action nj_policy_decide_conn(const struct nj_policy *p, const struct nj_addr *addr);
 /* Can nj_policy_decide_conn() return anything but SERVE? If not, it need not be called. */
 bool nj_policy_filters_conns(const struct nj_policy *p);
+
+/* Does the policy forbid a response of that class to that address which began under another policy?
+ * A class or a list may refuse it, but not one that also depends on the path or fields. */
+bool nj_policy_forbids(const struct nj_policy *p, const struct nj_addr *addr,
+                       const struct nj_class *class_of);
+/* Can nj_policy_forbids() be true? */
+bool nj_policy_forbids_any(const struct nj_policy *p);
 
 /* The last key made from an address. Zeroed: empty. One thread only. */
 struct nj_policy_memo {

@@ -157,6 +157,11 @@ const struct nj_class_stats *nj_shape_class_stats(const struct nj_shape *s, uint
     return &s->class_of[slot].stats;
 }
 
+const struct nj_class *nj_paced_class(const struct nj_paced *f)
+{
+    return f->group->class_of->policy;
+}
+
 void nj_shape_count_refused(struct nj_shape *s, const struct nj_class *class_of)
 {
     nj_add_single_writer(&s->class_of[class_of->slot].stats.n_refused, 1);

@@ -43,6 +43,7 @@ struct nj_shape_config {
     uint32_t paced_max; /* most paced responses at once; one that moves counts twice */
 };
 
+struct nj_paced;
 struct nj_shape; /* one per shard */
 struct nj_shape *nj_shape_new(const struct nj_shape_config *config, nj_ns now);
 void nj_shape_free(struct nj_shape *s); /* every response has ended */
@@ -60,6 +61,9 @@ void nj_shape_set_policy(struct nj_shape *s, const struct nj_policy *policy, nj_
 bool nj_shape_is_migrated(const struct nj_shape *s);
 const struct nj_policy *nj_shape_policy(const struct nj_shape *s);
 const struct nj_class_stats *nj_shape_class_stats(const struct nj_shape *s, uint32_t slot);
+
+/* The class of a response in the current policy. Only when nj_shape_is_migrated(). */
+const struct nj_class *nj_paced_class(const struct nj_paced *f);
 
 /* Counts a refused request of this class, for telemetry. */
 void nj_shape_count_refused(struct nj_shape *s, const struct nj_class *class_of);

@@ -25,7 +25,11 @@ void nj_stages_end_step(struct nj_stages *s, bool busy)
     s->on = false;
     if (!busy)
         return;
-    for (unsigned i = 0; i < NJ_N_STAGES; i++)
+    uint64_t all = 0;
+    for (unsigned i = 0; i < NJ_N_STAGES; i++) {
         nj_add_single_writer(&s->spent[i], s->pending[i]);
+        all += s->pending[i];
+    }
+    nj_histogram_add(&s->step, all);
     nj_add_single_writer(&s->n_measured, 1);
 }

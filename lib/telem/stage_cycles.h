@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
+#include "telem/histogram.h"
 
 /* A measured step reads the cycle counter about ten times, plus once or twice per connection and
  * twice per sent burst. Therefore only one step in this many is measured. */
@@ -35,6 +36,7 @@ struct nj_stages {
     enum nj_stage now;
     uint64_t pending[NJ_N_STAGES]; /* of this step */
     _Atomic uint64_t spent[NJ_N_STAGES], n_measured;
+    struct nj_histogram step; /* cycles of each measured step */
 };
 
 /* Begin a step, in stage RX; end it. `busy`: the step did some work. */

@@ -11,6 +11,7 @@
 
 #include "base/compiler.h"
 #include "config/policy_snapshots.h"
+#include "config/settings_validate.h"
 #include "support/scratch.h"
 
 TestSuite(config_policy_snapshots, .fini = scratch_remove);
@@ -24,10 +25,10 @@ static struct {
     uint32_t adopts_in; /* after this many polls; 0: on command */
 } shards;
 
-static char path[64], why[256], note[128];
-static struct nj_diags faults, warnings;
-static struct nj_server_config given, effective;
-static struct nj_policy_file *first;
+static char path[64], why[256];
+static struct nj_diags faults, notes;
+static struct nj_server_config given;
+static struct nj_settings first;
 static struct nj_policies *policies;
 
 static void set(void *ctx, const struct nj_policy *policy)
@@ -70,10 +71,10 @@ static void start(const char *text, uint32_t minute)
     write_file(text);
     nj_server_config_init(&given);
     given.policy_file = path;
-    effective = given;
-    first = nj_policy_file_read(path, &effective, &faults);
-    cr_assert(first, "%s", faults.text);
-    policies = nj_policies_new(first, &given, &effective, minute, why, sizeof why);
+    given.addr[0] = "198.18.0.2/24";
+    given.root = scratch;
+    cr_assert_eq(nj_settings_from_config(&first, &given, why, sizeof why), 0, "%s", why);
+    policies = nj_policies_new(&first, minute, why, sizeof why);
     cr_assert(policies, "%s", why);
     atomic_store(&shards.wanted, nj_policies_initial(policies));
     adopt();
@@ -83,9 +84,9 @@ static void start(const char *text, uint32_t minute)
 static void finish(void)
 {
     nj_policies_free(policies);
-    nj_policy_file_free(first);
+    nj_settings_free(&first);
     nj_diags_free(&faults);
-    nj_diags_free(&warnings);
+    nj_diags_free(&notes);
 }
 
 static const struct nj_class *class_named(const char *name)
@@ -96,12 +97,28 @@ static const struct nj_class *class_named(const char *name)
     return NULL;
 }
 
+static const struct nj_http_options *http(void)
+{
+    return shards.used->http;
+}
+
+static uint64_t read_again(void)
+{
+    nj_diags_free(&faults);
+    nj_diags_free(&notes);
+    struct nj_settings *next = nj_settings_read_again(&first, &faults, &notes, why, sizeof why);
+    uint64_t version = next ? nj_policies_install(policies, next, 0, &faults) : 0;
+    if (next && version == 0) {
+        nj_settings_free(next);
+        free(next);
+    }
+    return version;
+}
+
 static uint64_t reload(const char *text)
 {
     write_file(text);
-    nj_diags_free(&faults);
-    nj_diags_free(&warnings);
-    uint64_t version = nj_policies_reload(policies, 0, &faults, &warnings, note, sizeof note);
+    uint64_t version = read_again();
     adopt();
     return version;
 }
@@ -124,19 +141,53 @@ Test(config_policy_snapshots, reloads)
     cr_expect(faults.n > 0 && shards.used->version == 2);
     cr_expect_eq(reload("[class a]\npath = /a\n"), 3);
     cr_expect_eq(class_named("a")->slot, 1);
-    cr_expect_str_eq(note, "");
-    cr_expect_eq(warnings.n, 0);
-    cr_expect_eq(reload("[class a]\npath = /a*\n"), 4);
-    cr_expect(strstr(warnings.text, "policy:2: warning: path = /a*: * is taken literally"), "%s",
-              warnings.text);
-    cr_expect_eq(reload("[limits]\nmax_body = 1KiB\n[tls]\nkey = k\n[network]\nmtu = 1500\n"), 5);
-    cr_expect_str_eq(note, "[network] mtu, [tls] key, [limits] max_body changed: needs a restart, "
-                           "see docs/deploy.md");
-    cr_expect_eq(reload("[eal]\narguments = -l 1\n"), 6);
-    cr_expect_str_eq(note, "[eal] changed: needs a restart, see docs/deploy.md");
     unlink(path);
-    cr_expect_eq(nj_policies_reload(policies, 0, &faults, &warnings, note, sizeof note), 0);
+    cr_expect_eq(read_again(), 0);
     cr_expect(strstr(faults.text, "No such file"), "%s", faults.text);
+    finish();
+}
+
+/* Is there a note that begins so, and says that a restart is needed? */
+static bool is_noted(const char *begin)
+{
+    const char *at = notes.text ? strstr(notes.text, begin) : NULL;
+    const char *end = at ? strchr(at, '\n') : NULL, *word = at ? strstr(at, "a restart") : NULL;
+
+    return word && word < end;
+}
+
+Test(config_policy_snapshots, limits_change_and_the_rest_is_named)
+{
+    start("[limits]\nidle_timeout = 5s\n[network]\nmtu = 1400\n", 0);
+    cr_expect_eq(http()->idle_timeout, 5 * NJ_SEC);
+    cr_expect_eq(reload("[limits]\nmax_body = 1KiB\n\n[network]\nmtu = 1500\nrx-ring = 128\n"), 2);
+    cr_expect_eq(http()->body_max, 1024);
+    cr_expect_eq(http()->idle_timeout, 75 * NJ_SEC, "the default again");
+    cr_expect(is_noted("policy:5: [network] mtu: 1400 -> 1500: "), "%s", notes.text);
+    cr_expect(is_noted("policy:6: [network] rx_ring: not set -> 128: "), "%s", notes.text);
+    cr_expect_eq(notes.n, 2);
+    cr_expect_eq(nj_policies_settings(policies)->config->mtu, 1400, "what the server has");
+    cr_expect_eq(reload("[eal]\narguments = -l 1\n[network]\nno_http1 = yes\n"), 3);
+    cr_expect(is_noted("policy:2: [eal] changed: "), "%s", notes.text);
+    cr_expect(is_noted("policy: [network] mtu: 1400 -> not set: "), "%s", notes.text);
+    cr_expect(is_noted("policy:4: [network] no_http1: not set -> yes: "), "%s", notes.text);
+    cr_expect(!http()->no_http1);
+    cr_expect_eq(reload("[network]\nmtu = 1400\n[log]\naccess_log = log\nlog_format = json\n"), 4);
+    cr_expect(is_noted("policy:4: [log] access_log: not set -> log: "), "%s", notes.text);
+    cr_expect_eq(notes.n, 1);
+    finish();
+}
+
+/* What a start would refuse, a reload refuses as a whole. */
+Test(config_policy_snapshots, a_start_would_fail)
+{
+    start("", 0);
+    cr_expect_eq(reload("[limits]\nidle_timeout = 5s\n[tls]\nkey = k\n"), 0);
+    cr_expect(strstr(why, "there are 0 certificates and 1 keys"), "%s", why);
+    cr_expect_eq(reload("[limits]\nidle_timeout = 5s\n[files]\nmime_types = /none\n"), 0);
+    cr_expect(strstr(faults.text, "policy:4: mime-types"), "%s", faults.text);
+    cr_expect_eq(shards.used->version, 1);
+    cr_expect_eq(http()->idle_timeout, 75 * NJ_SEC);
     finish();
 }
 
@@ -337,7 +388,7 @@ Test(config_policy_snapshots, from_several_threads, .timeout = 60)
     for (unsigned i = 0; i < 200; i++) {
         nj_policies_apply_hours(policies, i % 2 ? 0 : 720);
         if (i % 20 == 0)
-            nj_policies_reload(policies, 0, &faults, &warnings, note, sizeof note);
+            read_again();
     }
     pthread_join(thread[1], NULL);
     pthread_join(thread[2], NULL);

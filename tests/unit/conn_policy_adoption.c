@@ -263,6 +263,7 @@ static void hello(struct nj_request *req, struct nj_response *resp, void *arg)
 static const struct nj_route routes[] = {
     {.path = "/wait", .type = NJ_BLOCKING, .handle = wait_long},
     {.path = "/shut/hello", .handle = hello},
+    {.path = "/shut/wait", .type = NJ_BLOCKING, .handle = wait_long},
 };
 
 static struct hr *start_hr(const struct nj_policy *p)
@@ -392,6 +393,52 @@ Test(conn_policy_adoption, change_of_caps)
     more = hr_get(c, "/index.html");
     hr_settle(h);
     cr_expect_eq(hr_reply_of(c, more)->status, 200);
+    hr_free(h);
+}
+
+/* A new policy ends the requests that it forbids: of a class, or of an address. */
+Test(conn_policy_adoption, forbidden_requests_end)
+{
+    struct nj_policy before = base(1), after = base(2), later = base(3);
+    add_class(&before, "shut", "/shut");
+    add_class(&after, "shut", "/shut")->action = NJ_ACTION_FORBID;
+    later.allow_only = true; /* that list is empty */
+    later.deny_action = NJ_ACTION_FORBID;
+    struct hr *h = start_hr(&before);
+    struct hr_client *c = hr_connect(h);
+    int32_t open = hr_get(c, "/wait"), shut = hr_get(c, "/shut/wait"), other = hr_get(c, "/wait");
+
+    hr_settle(h);
+    nj_conns_set_policy(&h->r->s->conns, &after);
+    hr_settle(h);
+    cr_expect_eq(hr_reply_of(c, shut)->error, NGHTTP2_CANCEL);
+    cr_expect(!hr_reply_of(c, open)->closed && !hr_reply_of(c, other)->closed);
+    cr_expect_eq(rig_count(h->r, NJ_C_request_refused), 1);
+    nj_conns_set_policy(&h->r->s->conns, &later);
+    hr_settle(h);
+    cr_expect_eq(rig_count(h->r, NJ_C_request_refused), 3);
+    cr_expect_eq(h->r->s->conns.txns.pool.n_used, 0);
+    hr_free(h);
+}
+
+/* Timeouts and limits come with the policy. */
+Test(conn_policy_adoption, options_of_http)
+{
+    struct nj_http_options http = nj_http_options_default;
+    struct nj_policy before = base(1), after = base(2);
+    http.idle_timeout = 100 * NJ_MS;
+    after.http = &http;
+    struct hr *h = start_hr(&before);
+    struct hr_client *c = hr_connect(h);
+    int32_t id = hr_get(c, "/index.html");
+
+    hr_settle(h);
+    cr_expect_eq(hr_reply_of(c, id)->status, 200);
+    hr_run(h, 200 * NJ_MS);
+    cr_expect_eq(rig_count(h->r, NJ_C_conn_timeout), 0);
+    nj_conns_set_policy(&h->r->s->conns, &after);
+    hr_run(h, 200 * NJ_MS);
+    cr_expect_eq(rig_count(h->r, NJ_C_conn_timeout), 1, "it was idle for longer");
     hr_free(h);
 }
 

@@ -384,14 +384,14 @@ NJ_API struct nj_server *nj_server_new(int eal_argc, char **eal_argv,
 NJ_API int nj_server_start(struct nj_server *server, char *why, size_t why_bytes);
 
 /**
- * Reopen the access log, for log rotation, and reload the policy file. A valid file takes effect at
- * once, also for requests in progress.
+ * Reopen the access log, for log rotation, and read the file of the configuration and the
+ * certificates again. Keys that a running server can change take effect at once; the log names
+ * those that need a restart. An error changes nothing.
  *
  * Context: any thread, between nj_server_start() and nj_server_wait() or nj_server_free(). Reads a
  *          file, and may wait for lcores.
- * Errors:  NJ_ERR_INVALID: the policy file has errors, or cannot take effect now. The reasons are
- *          logged, and the current policy is kept.
- * Returns: 0, also without a policy file, or that error.
+ * Errors:  NJ_ERR_INVALID: a file has errors, or cannot take effect now. The reasons are logged.
+ * Returns: 0, also without files, or that error.
  */
 NJ_API int nj_server_reload(struct nj_server *server);
 
@@ -499,8 +499,7 @@ NJ_API void nj_eal_cleanup(void);
 
 /**
  * Start the EAL with the given arguments, serve until SIGTERM, SIGINT or SIGQUIT, and clean up.
- * SIGHUP reloads the policy file: a valid one takes effect at once, also for requests in progress;
- * of an invalid one every error is printed on stderr, and the current policy is kept.
+ * SIGHUP calls nj_server_reload().
  *
  * The first SIGTERM, SIGINT or SIGQUIT starts the graceful shutdown: no new connections, GOAWAY,
  * running responses are completed within drain_timeout_s. The second ends at once.
