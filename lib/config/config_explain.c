@@ -162,14 +162,20 @@ static void find_sections(struct explain *x, uint32_t site)
     }
 }
 
-/* Do two lines set the same: the same key, and of the key header the same field? */
+/* Do two lines set the same: the same key, and of some keys the same field, status or extension? */
 static bool set_the_same(const struct nj_ini_entry *a, const struct nj_ini_entry *b)
 {
     const char *at_a = a->value + strcspn(a->value, " \t"),
                *at_b = b->value + strcspn(b->value, " \t");
 
-    if (strcmp(a->key, b->key) != 0 || strcmp(a->key, "header") != 0)
-        return strcmp(a->key, b->key) == 0;
+    if (strcmp(a->key, b->key) != 0)
+        return false;
+    if (strcmp(a->key, "error_page") == 0 || strcmp(a->key, "mime") == 0) {
+        size_t n_word = strcspn(a->value, "= \t");
+        return n_word == strcspn(b->value, "= \t") && memcmp(a->value, b->value, n_word) == 0;
+    }
+    if (strcmp(a->key, "header") != 0)
+        return true;
     at_a += strspn(at_a, " \t");
     at_b += strspn(at_b, " \t");
     size_t n = strcspn(at_a, ": \t");
@@ -248,29 +254,73 @@ static void report_location(const struct explain *x, unsigned status, struct nj_
         nj__report_value(x->r, "status", "400: no URL has such a host");
 }
 
-/* Reports the file, or what a request for a folder gets. False: neither is there. */
-static bool report_file(const struct explain *x, struct nj_str name)
+/* Reports the file, or what a request for a folder gets. False: neither is there. `folder`:
+ * "/FOLDER//" of the rules, or empty. */
+static bool report_file(const struct explain *x, const struct nj_site_rules *rules,
+                        struct nj_str folder, const char *name)
 {
     char path[2 * NJ_PATH_MAX], to[NJ_PATH_LOCATION_MAX];
+    bool is_listed =
+        rules && rules->keys & NJ_SITE_LISTING ? rules->listing : x->s->config->listing;
+    const char *root = x->s->config->root;
     struct stat st;
 
-    snprintf(path, sizeof path, "%s/%.*s", x->s->config->root, (int)name.n_bytes, name.p);
+    if (folder.n_bytes > 0)
+        folder = (struct nj_str){folder.p + 1, folder.n_bytes - 3};
+    bool is_absolute = folder.n_bytes > 0 && folder.p[0] == '/';
+    snprintf(path, sizeof path, "%s%s%.*s/%s", is_absolute ? "" : root,
+             is_absolute || folder.n_bytes == 0 ? "" : "/", (int)folder.n_bytes,
+             folder.n_bytes > 0 ? folder.p : "", name);
     if (stat(path, &st) != 0)
         return false;
     if (!S_ISDIR(st.st_mode))
         nj__report_value(x->r, "file", "%s", path);
     else if (!x->path.had_slash)
-        nj__report_value(x->r, "status", "301 to %.*s",
-                         (int)nj_path_dir_location(x->path.name, x->path.query, to), to);
-    else if (x->s->config->listing)
+        nj__report_value(
+            x->r, "status", "301 to %.*s",
+            (int)nj_path_dir_location((struct nj_str){x->plain.p + 1, x->plain.n_bytes - 1},
+                                      x->path.query, to),
+            to);
+    else if (is_listed)
         nj__report_value(x->r, "listing", "%s", path);
-    return !S_ISDIR(st.st_mode) || !x->path.had_slash || x->s->config->listing;
+    return !S_ISDIR(st.st_mode) || !x->path.had_slash || is_listed;
+}
+
+/* The file of the path: of a folder, its first index file that exists, or its listing. */
+static bool report_file_of_path(const struct explain *x, const struct nj_site_rules *rules)
+{
+    const struct nj_site_rules none = {0}, *r = rules ? rules : &none;
+    const char *index = x->s->config->index ? x->s->config->index : "index.html";
+    char name[2 * NJ_PATH_MAX];
+    struct nj_str rest = x->plain;
+
+    nj_str_skip(&rest, nj_min_u32(1 + r->n_strip, rest.n_bytes));
+    int n = snprintf(name, sizeof name, "%.*s%.*s", (int)r->put.n_bytes,
+                     r->put.n_bytes > 0 ? r->put.p : "", (int)rest.n_bytes, rest.p);
+    if (!x->path.had_slash)
+        return report_file(x, r, r->files, name);
+    if (r->index.n_bytes > 0)
+        index = r->index.p;
+    for (; *index; index += strcspn(index, " "), index += strspn(index, " ")) {
+        snprintf(name + n, sizeof name - (size_t)n, "%.*s", (int)strcspn(index, " "), index);
+        if (report_file(x, r, r->files, name))
+            return true;
+    }
+    name[n] = '\0';
+    return report_file(x, r, r->files, name);
+}
+
+/* The file in place of an absent one. */
+static bool report_other_file(const struct explain *x, const struct nj_site_rules *rules)
+{
+    bool is_whole = nj_str_eq(rules->try_file, NJ_SITE_TRY_WHOLE);
+
+    return report_file(x, rules, is_whole ? rules->files : rules->root,
+                       is_whole ? x->path.name : rules->try_file.p);
 }
 
 static void report_answer_of_files(const struct explain *x, const struct nj_site_rules *rules)
 {
-    const struct nj_str name = {x->path.name, x->path.n_bytes},
-                        folder = {x->path.name, x->path.n_path - 1};
     const char *root = x->s->config->root;
 
     if (rules && rules->handler > 0) {
@@ -283,13 +333,13 @@ static void report_answer_of_files(const struct explain *x, const struct nj_site
         nj__report_value(x->r, "status", "404: a name begins with a dot, see [files] dotfiles");
     else if (!root)
         nj__report_value(x->r, "status", "unknown: [files] root is not set");
-    else if (report_file(x, name) || (x->path.had_slash && report_file(x, folder)) ||
-             (rules && rules->try_file.n_bytes > 0 && report_file(x, rules->try_file)))
+    else if (report_file_of_path(x, rules) ||
+             (rules && rules->try_file.n_bytes > 0 && report_other_file(x, rules)))
         return;
     else if (rules && rules->missing_to.n_bytes > 0)
         report_location(x, 302, rules->missing_to, rules->missing_prefix);
     else
-        nj__report_value(x->r, "status", "404: there is no %s/%s", root, x->path.name);
+        nj__report_value(x->r, "status", "404: there is no such file");
 }
 
 static void report_refusal(const struct explain *x, enum nj_action action, const char *by)

@@ -50,11 +50,13 @@ static const char *key_name(void *section, uint32_t i)
     char key[NJ_OPTION_KEY_BYTES];
 
     for (const struct nj_option *o = nj_options; o < nj_options + nj_n_options; o++) {
-        if (!o->section || strcmp(o->section, table_section(s)) != 0)
+        bool of_path = o->section && strcmp(o->section, "path NAME PATH") == 0;
+        if (!o->section ||
+            (strcmp(o->section, table_section(s)) != 0 && (s->kind != SITE_PATH || !of_path)))
             continue;
         nj_option_key(o, key);
         bool is_key = s->kind == HOURS       ? nj_class_key_find(key) >= 0
-                      : s->kind == SITE_PATH ? strcmp(key, "name") != 0
+                      : s->kind == SITE_PATH ? strcmp(key, "name") != 0 && strcmp(key, "acme") != 0
                                              : true;
         if (is_key && i-- == 0)
             return o->key ? o->key : o->name;
@@ -575,6 +577,7 @@ static void read_sections(struct nj__policy_reader *r)
         if (sections[i].kind != INVALID)
             read_section(r, &sections[i]);
     check_classes(r);
+    r->root = r->root ? r->root : r->file_config.root;
     nj__site_check(r);
     free(sections);
 }
@@ -598,6 +601,7 @@ static struct nj_policy_file *read_policy(struct nj__policy_reader *r, struct nj
         nj_diag_add(r->faults, r->path, 0, "out of memory");
     } else {
         r->f->ini = ini;
+        r->root = config->root;
         read_sections(r);
         add_trusted_options(r, config);
     }

@@ -20,6 +20,7 @@
 #define NJ_NETWORKS_MAX        65536u /* in all lists; 0.5 KB each once compiled */
 #define NJ_POLICY_HOURS_MAX    32u    /* sections with hours, and classes with hours: 32 each */
 #define NJ_POLICY_VALUES_MAX   32u    /* paths of a class, hosts of a class */
+#define NJ_SITE_FOLDERS_MAX    1024u  /* of sites and paths */
 #define NJ_POLICY_EAL_MAX      64u    /* lines of [eal] */
 #define NJ_POLICY_WHOLE_SERVER UINT8_MAX
 
@@ -142,6 +143,7 @@ struct nj__policy_reader {
     struct nj_diags *faults;
     struct nj_server_config *config;     /* of the program: its routes */
     struct nj_server_config file_config; /* values of the sections of options */
+    const char *root; /* of the server, when all sections were read; NULL: none is set */
 };
 
 /* policy_class_match.c: parse a key that selects requests of a class. False: no such key. */

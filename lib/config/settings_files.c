@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "config/settings_validate.h"
+#include "config/site_sections.h"
 
 struct files {
     uint32_t n;
@@ -26,6 +27,10 @@ uint32_t nj_settings_list_files(const struct nj_settings *s,
     struct files f = {.file = file};
 
     need(&f, NJ_NEED_FOLDER, "--root", c->root);
+    const struct nj_site_sections *sites = s->policy ? s->policy->sites : NULL;
+    for (uint32_t i = 0; sites && i < sites->n_folders; i++)
+        if (nj__site_folder_is_absolute(&sites->folders[i]))
+            need(&f, NJ_NEED_FOLDER, sites->folders[i].at->key, sites->folders[i].at->value);
     need(&f, NJ_NEED_READ, "--config", c->policy_file);
     for (uint32_t i = 1; ini && i < ini->n_files; i++)
         need(&f, NJ_NEED_READ, "include", ini->file[i].name);

@@ -13,6 +13,7 @@
 
 #include "base/set_error.h"
 #include "config/config_by_name.h"
+#include "config/site_sections.h"
 #include "http/files/mime_type.h"
 
 /* Called last, since only this step allocates. */
@@ -89,6 +90,20 @@ static int check_addresses(struct nj_settings *s, char *why, size_t n)
     return 0;
 }
 
+/* Without a root there is no file server. */
+static int check_folders(struct nj_settings *s, char *why, size_t n)
+{
+    const struct nj_site_sections *sites = s->policy->sites;
+
+    if (s->config->root || !sites || sites->n_folders == 0)
+        return 0;
+    const struct nj_ini_entry *e = sites->folders[0].at;
+    return nj_set_error(why, n,
+                        "%s:%u: %s needs the folder of all other sites, too: root in [files], e.g. "
+                        "an empty folder",
+                        e->file, e->line, e->key);
+}
+
 static int check_ranges(struct nj_settings *s, char *why, size_t n)
 {
     return nj_config_check_ranges(s->config, why, n);
@@ -107,6 +122,7 @@ static const struct {
 } steps[] = {
     {.read = check_complete_address, .of_complete = true},
     {.read = check_complete_root, .of_complete = true},
+    {.read = check_folders, .of_complete = true},
     {.read = nj__settings_read_network},
     {.read = check_ranges},
     {.read = check_root},

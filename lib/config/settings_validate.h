@@ -75,7 +75,7 @@ int nj_settings_check_tls_files(const struct nj_server_config *c, int64_t now_s,
 /* settings_files.c: the files that the server opens as its user, in the order in which they are
  * checked. Returns their number. */
 #define NJ_SETTINGS_FILES_MAX                                                                      \
-    (8u + 3u * NJ_SERVER_TLS_CERTS_MAX + NJ_LIST_FILES_MAX + NJ_INI_FILES_MAX)
+    (8u + 3u * NJ_SERVER_TLS_CERTS_MAX + NJ_LIST_FILES_MAX + NJ_INI_FILES_MAX + NJ_SITE_FOLDERS_MAX)
 uint32_t nj_settings_list_files(const struct nj_settings *s,
                                 struct nj_needed_file file[NJ_SETTINGS_FILES_MAX]);
 

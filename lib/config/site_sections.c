@@ -31,57 +31,6 @@ static struct nj_str str_of(const char *s)
     return (struct nj_str){s, (uint32_t)strlen(s)};
 }
 
-/* --- memory --------------------------------------------------------------------------------- */
-
-/* Makes room for one more element, of an array whose capacity is a power of two. */
-static bool grow(struct nj__policy_reader *r, void **array, uint32_t n, size_t n_each)
-{
-    if (n & (n - 1) && n > 0)
-        return true;
-    void *more = realloc(*array, (n > 0 ? 2 * (size_t)n : 1) * n_each);
-    if (more)
-        *array = more;
-    else
-        nj_diag_add(r->faults, r->path, 0, "out of memory");
-    return more != NULL;
-}
-
-/* The sections owns the text from here on. NULL is passed through, with a diagnostic. */
-static const char *own(struct nj__policy_reader *r, char *text)
-{
-    struct nj_site_sections *s = r->f->sites;
-
-    if (!text) {
-        nj_diag_add(r->faults, r->path, 0, "out of memory");
-    } else if (!grow(r, (void **)&s->owned, s->n_owned, sizeof *s->owned)) {
-        free(text);
-        text = NULL;
-    } else {
-        s->owned[s->n_owned++] = text;
-    }
-    return text;
-}
-
-void nj__site_sections_free(struct nj_site_sections *s)
-{
-    if (!s)
-        return;
-    for (uint32_t i = 0; i < s->n_sites; i++) {
-        free(s->sites[i].names);
-        free((void *)(uintptr_t)s->sites[i].rules.fields);
-    }
-    for (uint32_t i = 0; i < s->n_paths; i++)
-        free((void *)(uintptr_t)s->paths[i].rules.fields);
-    for (uint32_t i = 0; i < s->n_owned; i++)
-        free(s->owned[i]);
-    free(s->sites);
-    free(s->paths);
-    free(s->site_at);
-    free(s->path_at);
-    free(s->owned);
-    free(s);
-}
-
 /* --- declarations --------------------------------------------------------------------------- */
 
 /* A name that a host can have; with "*." before it, a wildcard. */
@@ -100,7 +49,7 @@ static bool is_name(struct nj_str h)
 
 static bool add_name(struct nj__policy_reader *r, struct nj_site_def *d, struct nj_str name)
 {
-    if (!grow(r, (void **)&d->names, d->n_names, sizeof *d->names))
+    if (!nj__site_grow(r, (void **)&d->names, d->n_names, sizeof *d->names))
         return false;
     d->names[d->n_names++] = name;
     return true;
@@ -109,7 +58,7 @@ static bool add_name(struct nj__policy_reader *r, struct nj_site_def *d, struct 
 /* The word of a section's name, which outlives the call, in lower case. */
 static struct nj_str kept_word(struct nj__policy_reader *r, const char *word)
 {
-    const char *copy = own(r, strdup(word));
+    const char *copy = nj__site_own(r, strdup(word));
     struct nj_str s = {copy, copy ? (uint32_t)strlen(copy) : 0};
 
     return s;
@@ -139,8 +88,8 @@ int nj__site_declare(struct nj__policy_reader *r, const struct nj_ini_section *i
     }
     struct nj_str kept = kept_word(r, name);
     nj__policy_to_lower(kept);
-    if (!kept.p || !grow(r, (void **)&s->sites, i, sizeof *s->sites) ||
-        !grow(r, (void **)&s->site_at, i, sizeof *s->site_at))
+    if (!kept.p || !nj__site_grow(r, (void **)&s->sites, i, sizeof *s->sites) ||
+        !nj__site_grow(r, (void **)&s->site_at, i, sizeof *s->site_at))
         return -1;
     bool is_default = nj_str_eq(kept, NJ_STR("default"));
     if (!is_default && !is_name(kept)) {
@@ -192,8 +141,8 @@ int nj__site_declare_path(struct nj__policy_reader *r, const struct nj_ini_secti
     }
     struct nj_str name = kept_word(r, site), kept = kept_word(r, path);
     nj__policy_to_lower(name);
-    if (!name.p || !kept.p || !grow(r, (void **)&s->paths, i, sizeof *s->paths) ||
-        !grow(r, (void **)&s->path_at, i, sizeof *s->path_at))
+    if (!name.p || !kept.p || !nj__site_grow(r, (void **)&s->paths, i, sizeof *s->paths) ||
+        !nj__site_grow(r, (void **)&s->path_at, i, sizeof *s->path_at))
         return -1;
     uint32_t of = find_site(s, name);
     if (of == s->n_sites) {
@@ -313,7 +262,8 @@ static void parse_redirect(struct nj__policy_reader *r, struct nj_site_rules *to
             nj__policy_report_bad_value(r, e, "https:PORT with a port from 1 to 65535");
         else if (port == 443)
             to->redirect_to = NJ_STR("https://$host$path");
-        else if (own(r, asprintf(&url, "https://$host:%u$path", (unsigned)port) < 0 ? NULL : url))
+        else if (nj__site_own(r, asprintf(&url, "https://$host:%u$path", (unsigned)port) < 0 ? NULL
+                                                                                             : url))
             to->redirect_to = str_of(url);
         to->redirect_status = 301;
         to->redirect_cleartext_only = true;
@@ -388,10 +338,26 @@ static void parse_header(struct nj__policy_reader *r, struct nj_site_rules *to,
         return;
     }
     void *fields = (void *)(uintptr_t)to->fields;
-    if (!grow(r, &fields, to->n_fields, sizeof f))
+    if (!nj__site_grow(r, &fields, to->n_fields, sizeof f))
         return;
     ((struct nj_site_field *)fields)[to->n_fields++] = f;
     to->fields = fields;
+}
+
+static void parse_disposition(struct nj__policy_reader *r, struct nj_site_rules *to,
+                              const struct nj_ini_entry *e)
+{
+    struct nj_ini_entry header = *e;
+
+    header.value = strcmp(e->value, "attachment") == 0 ? "set content-disposition: attachment"
+                   : strcmp(e->value, "inline") == 0   ? "set content-disposition: inline"
+                   : strcmp(e->value, "none") == 0     ? "remove content-disposition"
+                                                       : NULL;
+    char *text = header.value ? strdup(header.value) : NULL; /* which parse_header() may change */
+    if (!header.value)
+        nj__policy_report_bad_value(r, e, "attachment, inline or none; header sets other values");
+    else if ((header.value = nj__site_own(r, text)))
+        parse_header(r, to, &header);
 }
 
 static bool has_lower_case(struct nj_str s)
@@ -429,7 +395,7 @@ static void parse_methods(struct nj__policy_reader *r, struct nj_site_rules *to,
     }
     if (has_get && !has_head)
         n += (size_t)sprintf(text + n, ", HEAD");
-    const char *kept = own(r, strdup(text));
+    const char *kept = nj__site_own(r, strdup(text));
     if (kept)
         to->methods = str_of(kept);
 }
@@ -569,7 +535,7 @@ static void parse_hsts(struct nj__policy_reader *r, struct nj_site_rules *to,
     }
     int n = asprintf(&text, "max-age=%.0f%s%s", seconds, subdomains ? "; includeSubDomains" : "",
                      preload ? "; preload" : "");
-    if (own(r, n < 0 ? NULL : text))
+    if (nj__site_own(r, n < 0 ? NULL : text))
         to->hsts = str_of(text);
 }
 
@@ -613,8 +579,10 @@ bool nj__site_parse_key(struct nj__policy_reader *r, bool is_site, uint32_t inde
         parse_try(r, to, e);
     } else if (strcmp(key, "missing") == 0) {
         parse_missing(r, to, e);
+    } else if (strcmp(key, "content_disposition") == 0) {
+        parse_disposition(r, to, e);
     } else {
-        return false;
+        return nj__site_parse_file_key(r, is_site, index, key, e);
     }
     return true;
 }
@@ -691,6 +659,7 @@ void nj__site_check(struct nj__policy_reader *r)
     const char *why;
 
     check_names(r);
+    nj__site_check_folders(r);
     if (s->n_sites == 0 || r->faults->n > n_before)
         return;
     struct nj_sites *table = nj_sites_new(s->sites, s->n_sites, s->paths, s->n_paths, 1, &why);

@@ -6,13 +6,20 @@
 #include "config/policy_file.h"
 #include "site/site_table.h"
 
+/* A folder that a site or a path names: "/FOLDER//" (store/file_root.h), and where. */
+struct nj_site_folder {
+    struct nj_str name;
+    const struct nj_ini_entry *at;
+};
+
 /* The sections that have been read. Strings that are not in the file are in `owned`. */
 struct nj_site_sections {
-    uint32_t n_sites, n_paths, n_owned;
+    uint32_t n_sites, n_paths, n_owned, n_folders;
     struct nj_site_def *sites;
     struct nj_path_def *paths;
     const struct nj_ini_section **site_at, **path_at; /* where they are declared */
     char **owned;
+    struct nj_site_folder *folders; /* each once */
 };
 
 /* Declare a section. Returns its index, or -1 with a diagnostic. Sites come before their paths. */
@@ -23,6 +30,18 @@ int nj__site_declare_path(struct nj__policy_reader *r, const struct nj_ini_secti
 /* Parse a key of a section. False: no such key. */
 bool nj__site_parse_key(struct nj__policy_reader *r, bool is_site, uint32_t index, const char *key,
                         const struct nj_ini_entry *e);
+
+/* site_file_keys.c: the same for keys about files. */
+bool nj__site_parse_file_key(struct nj__policy_reader *r, bool is_site, uint32_t index,
+                             const char *key, const struct nj_ini_entry *e);
+bool nj__site_folder_is_absolute(const struct nj_site_folder *f);
+/* Report folders that cannot be read. */
+void nj__site_check_folders(struct nj__policy_reader *r);
+
+/* Make room for one more element, of an array whose capacity is a power of two. */
+bool nj__site_grow(struct nj__policy_reader *r, void **array, uint32_t n, size_t n_each);
+/* The sections own the text from here on. NULL is passed through, with a diagnostic. */
+const char *nj__site_own(struct nj__policy_reader *r, char *text);
 
 /* Report names and paths that two sections have, and tables that cannot be made. */
 void nj__site_check(struct nj__policy_reader *r);

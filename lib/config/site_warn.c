@@ -267,7 +267,13 @@ static bool section_at(const struct ctx *w, uint32_t i, struct section *x)
     return true;
 }
 
-/* All hosts have the same files, so a rule of some hosts alone hides nothing. Warns once. */
+/* Does no other host have its files, unless it has the same root? */
+static bool has_own_files(const struct nj_site_def *site)
+{
+    return site->rules.root.n_bytes > 1 && site->rules.root.p[1] == '/';
+}
+
+/* Other hosts have the same files, so a rule of some hosts alone hides nothing. Warns once. */
 static void warn_of_open_hosts(const struct ctx *w)
 {
     const uint32_t hides = NJ_SITE_ALLOW | NJ_SITE_DENY | NJ_SITE_METHODS;
@@ -277,7 +283,8 @@ static void warn_of_open_hosts(const struct ctx *w)
 
     for (uint32_t i = 0; section_at(w, i, &x); i++)
         for (uint32_t k = 0;
-             w->s->sites[x.site].n_names > 0 && (x.rules->keys & hides) && k <= w->s->n_sites;
+             w->s->sites[x.site].n_names > 0 && !has_own_files(&w->s->sites[x.site]) &&
+             (x.rules->keys & hides) && k <= w->s->n_sites;
              k++) {
             const struct nj_site_def none = {0}, *d = k < w->s->n_sites ? &w->s->sites[k] : &none;
             if (++n > LOOKUPS_MAX)

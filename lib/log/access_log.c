@@ -140,10 +140,17 @@ static void put(void *ctx, struct nj_access_record *a)
     }
 }
 
+static void drop(void *ctx, struct nj_access_record *a)
+{
+    struct port *p = ctx;
+
+    nj_pool_put(&p->records, a);
+}
+
 struct nj_access_ops nj_access_log_port(struct nj_access_log *log, uint32_t shard)
 {
     NJ_CHECK(shard < log->config.n_shards);
-    return (struct nj_access_ops){.ctx = &log->ports[shard], .take = take, .put = put};
+    return (struct nj_access_ops){&log->ports[shard], take, put, drop};
 }
 
 /* --- open and close ------------------------------------------------------------------------ */

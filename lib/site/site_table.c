@@ -292,27 +292,27 @@ static int compare_entries(const void *x, const void *y)
     return nj_str_compare(a->path, b->path);
 }
 
-static uint32_t find_field(const struct nj_site_rules *r, struct nj_str name)
+static bool has_field(const struct nj_site_field *fields, uint32_t n, struct nj_str name)
 {
     uint32_t i = 0;
 
-    while (i < r->n_fields && !nj_str_eq(r->fields[i].name, name))
+    while (i < n && !nj_str_eq(fields[i].name, name))
         i++;
-    return i;
+    return i < n;
 }
 
-/* The fields of `outer` that `inner` does not name, and those of `inner`. */
-static bool combine_fields(struct builder *b, struct nj_site_rules *to,
-                           const struct nj_site_rules *outer, const struct nj_site_rules *inner)
+/* To *list, with *n of `outer`: those that `inner` does not name, and those of `inner`. */
+static bool combine_fields(struct builder *b, const struct nj_site_field **list, uint32_t *n_list,
+                           const struct nj_site_field *inner, uint32_t n_inner)
 {
     struct nj_sites *s = b->s;
     uint32_t n = 0;
 
-    if (inner->n_fields == 0)
-        return true; /* it has those of `outer` */
+    if (n_inner == 0)
+        return true;
     struct nj_site_field **more =
         realloc(s->own_fields, (s->n_own_fields + 1) * sizeof *s->own_fields);
-    struct nj_site_field *fields = malloc((outer->n_fields + inner->n_fields) * sizeof *fields);
+    struct nj_site_field *fields = malloc((*n_list + n_inner) * sizeof *fields);
     if (more)
         s->own_fields = more;
     if (!more || !fields) {
@@ -321,17 +321,43 @@ static bool combine_fields(struct builder *b, struct nj_site_rules *to,
         return false;
     }
     s->own_fields[s->n_own_fields++] = fields;
-    for (uint32_t i = 0; i < outer->n_fields; i++)
-        if (find_field(inner, outer->fields[i].name) == inner->n_fields)
-            fields[n++] = outer->fields[i];
-    for (uint32_t i = 0; i < inner->n_fields; i++)
-        fields[n++] = inner->fields[i];
-    to->fields = fields;
-    to->n_fields = n;
-    if (n <= NJ_SITE_FIELDS_MAX)
-        return true;
-    b->why = "the rules of one path change more than 16 fields";
-    return false;
+    for (uint32_t i = 0; i < *n_list; i++)
+        if (!has_field(inner, n_inner, (*list)[i].name))
+            fields[n++] = (*list)[i];
+    for (uint32_t i = 0; i < n_inner; i++)
+        fields[n++] = inner[i];
+    *list = fields;
+    *n_list = n;
+    return true;
+}
+
+/* Where files are. An alias is a root without the path of its section; the path of a root below it
+ * counts as a whole again. */
+static void combine_files(struct nj_site_rules *to, const struct nj_site_rules *inner,
+                          struct nj_str prefix)
+{
+    if (inner->keys & NJ_SITE_ROOT)
+        to->root = inner->root;
+    if (inner->keys & (NJ_SITE_ALIAS | NJ_SITE_REWRITE) ||
+        (to->is_alias && (inner->keys & NJ_SITE_ROOT))) {
+        bool is_mapped = inner->files.n_bytes > 0 || inner->put.n_bytes > 0;
+        to->is_alias = inner->files.n_bytes > 0;
+        to->n_strip = is_mapped ? prefix.n_bytes - 1 : 0;
+        to->files = inner->files;
+        to->put = inner->put;
+        nj_str_skip(&to->put, to->put.n_bytes > 0); /* its '/' */
+    }
+    if (!to->is_alias)
+        to->files =
+            to->root.n_bytes > 0 || to->n_strip + to->put.n_bytes == 0 ? to->root : NJ_STR("/.//");
+    if (inner->keys & NJ_SITE_INDEX)
+        to->index = inner->index;
+    if (inner->keys & NJ_SITE_LISTING)
+        to->listing = inner->listing;
+    if (inner->keys & NJ_SITE_DEFAULT_TYPE)
+        to->default_type = inner->default_type;
+    if (inner->keys & NJ_SITE_LOG)
+        to->is_unlogged = inner->is_unlogged;
 }
 
 /* Appends the rules of `outer`, overridden by those of a section, which has `prefix`. */
@@ -339,7 +365,8 @@ static bool append_rules(struct builder *b, const struct nj_site_rules *outer,
                          const struct nj_site_rules *inner, struct nj_str prefix)
 {
     static const struct nj_site_rules none;
-    const uint32_t of_fields = NJ_SITE_CACHE_CONTROL | NJ_SITE_CORS | NJ_SITE_HSTS;
+    const uint32_t of_fields =
+        NJ_SITE_CACHE_CONTROL | NJ_SITE_CORS | NJ_SITE_HSTS | NJ_SITE_DEFAULT_TYPE | NJ_SITE_NAMED;
     struct nj_sites *s = b->s;
 
     if (s->n_rules == NJ_SITE_RULES_MAX) {
@@ -381,7 +408,17 @@ static bool append_rules(struct builder *b, const struct nj_site_rules *outer,
         to->fields_id = b->fields_id++;
     if (to->keys != 0 || to->n_fields > 0 || inner->n_fields > 0)
         to->sites = s;
-    return combine_fields(b, to, outer ? outer : &none, inner);
+    combine_files(to, inner, prefix);
+    if (!combine_fields(b, &to->fields, &to->n_fields, inner->fields, inner->n_fields) ||
+        !combine_fields(b, &to->named, &to->n_named, inner->named, inner->n_named))
+        return false;
+    if (to->n_fields > NJ_SITE_FIELDS_MAX)
+        b->why = "the rules of one path change more than 16 fields";
+    else if (to->n_named > NJ_SITE_NAMED_MAX)
+        b->why = "the rules of one path have more than 64 error pages and types";
+    else
+        return true;
+    return false;
 }
 
 /* The rules of a site or a prefix: without a suffix, and with each one. `outer`: the first rules of

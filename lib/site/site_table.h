@@ -28,6 +28,7 @@
 #define NJ_SITE_TEMPLATE_MAX 255u /* bytes of the target of a redirect, with variables */
 #define NJ_SITE_HOST_MAX     255u /* longest name (RFC 1035 2.3.4) */
 #define NJ_SITE_FIELDS_MAX   16u /* fields that the rules of one path change; see response_head.h */
+#define NJ_SITE_NAMED_MAX    64u /* error pages and types of the rules of one path */
 
 /* What is done with a field of responses. */
 enum nj_field_change { NJ_FIELD_ADD, NJ_FIELD_SET, NJ_FIELD_REMOVE };
@@ -49,7 +50,20 @@ enum nj_site_key {
     NJ_SITE_TRY = 1 << 7,
     NJ_SITE_MISSING = 1 << 8,
     NJ_SITE_HANDLER = 1 << 9,
+    NJ_SITE_ROOT = 1 << 16,
+    NJ_SITE_ALIAS = 1 << 17,
+    NJ_SITE_REWRITE = 1 << 18,
+    NJ_SITE_INDEX = 1 << 19,
+    NJ_SITE_LISTING = 1 << 20,
+    NJ_SITE_DEFAULT_TYPE = 1 << 21,
+    NJ_SITE_NAMED = 1 << 22, /* error pages, types by extension */
+    NJ_SITE_LOG = 1 << 23,
+    /* The name of the file is not the path with the index file of the server. */
+    NJ_SITE_NAMES_FILES = NJ_SITE_ROOT | NJ_SITE_ALIAS | NJ_SITE_REWRITE | NJ_SITE_INDEX,
 };
+
+/* In place of the name in `try_file`: the whole path, below `files`. */
+#define NJ_SITE_TRY_WHOLE NJ_STR("/")
 
 struct nj_sites;
 
@@ -79,6 +93,18 @@ struct nj_site_rules {
     /* Rules that give the fields of responses another value have another one; 0: they change
      * none. */
     uint64_t fields_id;
+    /* Files: "/FOLDER//", which the name of each begins with (store/file_root.h); empty: the
+     * server's root. `root`: of error pages and `try_file`; `files`: of the path, of which `put`
+     * replaces the first '/' and `n_strip` bytes more. */
+    struct nj_str root, files, put;
+    uint32_t n_strip;
+    bool is_alias, listing;
+    bool is_unlogged;         /* requests are not in the access log */
+    struct nj_str index;      /* names, separated by one blank; empty: that of the server */
+    const char *default_type; /* NULL: that of the server */
+    /* Error pages by "404", names below `root`; types by ".ext"; an empty value removes. */
+    uint32_t n_named; /* at most NJ_SITE_NAMED_MAX */
+    const struct nj_site_field *named;
 };
 
 /* Definitions, from which the table is made. */
@@ -96,7 +122,8 @@ struct nj_path_def {
 /* Make the table, which refers to strings of the definitions. `fields_id`: that of the first rules;
  * later ones have higher ones, less than 2^32 of them. NULL without memory, or with more than
  * NJ_SITE_RULES_MAX combinations of paths and suffixes, or if the rules of a path change more than
- * NJ_SITE_FIELDS_MAX fields; `why` says which. */
+ * NJ_SITE_FIELDS_MAX fields or have more than NJ_SITE_NAMED_MAX error pages and types; `why` says
+ * which. */
 struct nj_sites *nj_sites_new(const struct nj_site_def *sites, uint32_t n_sites,
                               const struct nj_path_def *paths, uint32_t n_paths, uint64_t fields_id,
                               const char **why);

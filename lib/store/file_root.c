@@ -258,10 +258,10 @@ static int walk_to(struct walk *w, uint64_t flags)
     return open_last(w, ".", flags);
 }
 
-static int openat_by_owner(struct nj__root *r, const char *path, uint64_t flags)
+static int openat_by_owner(int root_fd, const char *path, uint64_t flags)
 {
-    struct walk w = {.dirs = {r->fd}};
-    int fd = open_at(r->fd, path, flags, RESOLVE_NO_SYMLINKS);
+    struct walk w = {.dirs = {root_fd}};
+    int fd = open_at(root_fd, path, flags, RESOLVE_NO_SYMLINKS);
 
     if (fd >= 0 || errno != ELOOP)
         return fd;
@@ -275,11 +275,38 @@ static int openat_by_owner(struct nj__root *r, const char *path, uint64_t flags)
     return -1;
 }
 
+static int open_below(int root_fd, enum nj_symlinks symlinks, const char *path, uint64_t flags)
+{
+    path = path[0] ? path : ".";
+    if (symlinks == NJ_SYMLINKS_OWNER)
+        return openat_by_owner(root_fd, path, flags);
+    return open_at(root_fd, path, flags, symlinks == NJ_SYMLINKS_NONE ? RESOLVE_NO_SYMLINKS : 0);
+}
+
+/* The path of a site. Its folder is opened each time, so that it may be replaced. */
+static int open_of_site(struct nj__root *r, const char *path, uint64_t flags)
+{
+    const uint64_t folder_flags = O_PATH | O_DIRECTORY;
+    const char *end = strlen(path) > 2 ? strstr(path + 2, "//") : NULL;
+    size_t n = end ? (size_t)(end - path) : strlen(path);
+    char folder[NJ_PATH_MAX];
+
+    memcpy(folder, path + 1, n - 1);
+    folder[n - 1] = '\0';
+    int root_fd = folder[0] == '/' ? open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC)
+                                   : open_below(r->fd, r->symlinks, folder, folder_flags);
+    if (root_fd < 0)
+        return -1;
+    int fd = open_below(root_fd, r->symlinks, end ? end + strspn(end, "/") : "", flags);
+    int error = errno;
+    close(root_fd);
+    errno = error;
+    return fd;
+}
+
 int nj__root_openat(struct nj__root *r, const char *path, uint64_t flags)
 {
     check_root_name(r);
-    path = path[0] ? path : ".";
-    if (r->symlinks == NJ_SYMLINKS_OWNER)
-        return openat_by_owner(r, path, flags);
-    return open_at(r->fd, path, flags, r->symlinks == NJ_SYMLINKS_NONE ? RESOLVE_NO_SYMLINKS : 0);
+    return path[0] == '/' ? open_of_site(r, path, flags)
+                          : open_below(r->fd, r->symlinks, path, flags);
 }

@@ -2,6 +2,10 @@
 /*
  * The document root. Paths below it are opened by openat2(2), never outside of the root, and follow
  * symbolic links as configured (enum nj_symlinks). Thread-safe.
+ *
+ * "/FOLDER//PATH" is a path below another root, which is opened for this call: a site's. FOLDER is
+ * absolute, or below the document root. Only an operator can give such a path: those of requests
+ * and handlers do not begin with '/'.
  */
 #pragma once
 

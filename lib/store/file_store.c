@@ -597,6 +597,8 @@ static enum nj_file_result list_folder(struct nj_file_store *s, struct nj_file_j
         nj__dir_free(&l);
         err = nj__dir_read(&s->root, job->path, &l);
     }
+    if (job->path[0] == '/')
+        l.path = job->path + strlen(job->path) + 1;
     enum nj_file_result r =
         err ? nj__open_result_of_errno(err) : new_page(s, &l, job->json, &job->object);
     if (r == NJ_FILE_BROKEN)

@@ -45,4 +45,6 @@ struct nj_access_ops {
     struct nj_access_record *(*take)(void *ctx);
     /* The record is complete: write it. */
     void (*put)(void *ctx, struct nj_access_record *a);
+    /* It is not to be written. */
+    void (*drop)(void *ctx, struct nj_access_record *a);
 };

@@ -62,7 +62,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
     if (p.had_slash || r == NJ_PATH_HIDDEN || n_bytes >= NJ_PATH_MAX) /* otherwise it is refused */
         return 0;
 
-    size_t n = nj_path_dir_location(p.name, p.query, location);
+    size_t n =
+        nj_path_dir_location((struct nj_str){p.name, (uint32_t)strlen(p.name)}, p.query, location);
     require(n >= 3 && n <= sizeof location && location[0] == '/' && location[1] != '/');
     for (size_t i = 0; i < n; i++)
         require(location[i] > 0x20 && location[i] < 0x7f && location[i] != '\\');

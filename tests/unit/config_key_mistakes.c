@@ -19,10 +19,11 @@ static struct nj_diags faults;
 /* The section with a name, as in a file. */
 static const char *section_of(const struct nj_option *o)
 {
-    return strcmp(o->section, "class NAME") == 0  ? "class a"
-           : strcmp(o->section, "site NAME") == 0 ? "site x"
-           : strcmp(o->section, "list NAME") == 0 ? "list a"
-                                                  : o->section;
+    return strcmp(o->section, "class NAME") == 0       ? "class a"
+           : strcmp(o->section, "site NAME") == 0      ? "site x"
+           : strcmp(o->section, "path NAME PATH") == 0 ? "path x /x/"
+           : strcmp(o->section, "list NAME") == 0      ? "list a"
+                                                       : o->section;
 }
 
 static const char *const of_keys[][2] = {
@@ -68,9 +69,24 @@ static const char *const of_keys[][2] = {
 };
 
 static const char *const of_sites[][2] = {
-    {"name", "a.example"}, {"redirect", "301 /x"}, {"header", "add X-A: b"},
-    {"handler", "none"},   {"methods", "GET"},     {"cors", "*"},
-    {"hsts", "1d"},        {"try", "$path, /a"},   {"missing", "redirect https://a.example$path"},
+    {"name", "a.example"},
+    {"redirect", "301 /x"},
+    {"header", "add X-A: b"},
+    {"handler", "none"},
+    {"methods", "GET"},
+    {"cors", "*"},
+    {"hsts", "1d"},
+    {"try", "$path, /a"},
+    {"missing", "redirect https://a.example$path"},
+    {"root", "/usr"},
+    {"error_page", "404 /a"},
+    {"mime", ".a text/plain"},
+    {"listing", "on"},
+    {"log", "off"},
+    {"content_disposition", "attachment"},
+    {"acme", "/usr"},
+    {"alias", "/usr"},
+    {"rewrite", "/y/"},
 };
 
 /* A value that the key takes. */
@@ -80,7 +96,9 @@ static const char *good_value(const struct nj_option *o)
     char key[NJ_OPTION_KEY_BYTES];
 
     nj_option_key(o, key);
-    for (size_t i = 0; strcmp(o->section, "site NAME") == 0 && i < NJ_ARRAY_LEN(of_sites); i++)
+    bool of_site =
+        strcmp(o->section, "site NAME") == 0 || strcmp(o->section, "path NAME PATH") == 0;
+    for (size_t i = 0; of_site && i < NJ_ARRAY_LEN(of_sites); i++)
         if (strcmp(of_sites[i][0], key) == 0)
             return of_sites[i][1];
     for (size_t i = 0; i < NJ_ARRAY_LEN(of_keys); i++)
@@ -112,22 +130,25 @@ static bool parse(const char *text)
     return ok;
 }
 
+/* What a key needs beside it. */
+static const char *beside(const char *section)
+{
+    if (strncmp(section, "path ", 5) == 0)
+        return "[site x]\n";
+    return strcmp(section, "list a") == 0 ? "" : "[list a]\nnetworks = 192.0.2.0/24\n";
+}
+
 /* Is `key = value` in the section refused with its line, and with `with`? */
 static void expect_refused(const char *section, const char *key, const char *value,
                            const char *with)
 {
     char text[512];
 
-    snprintf(text, sizeof text, "[%s]\n%s = %s\n", section, key, value);
+    snprintf(text, sizeof text, "[%s]\n%s = %s\n%s", section, key, value,
+             section[0] == 'p' ? beside(section) : "");
     cr_expect(!parse(text), "%s", text);
     cr_expect(faults.text && strstr(faults.text, "p:2: ") && strstr(faults.text, with), "%s%s",
               text, faults.text ? faults.text : "");
-}
-
-/* What a key needs beside it. */
-static const char *beside(const char *section)
-{
-    return strcmp(section, "list a") == 0 ? "" : "[list a]\nnetworks = 192.0.2.0/24\n";
 }
 
 static bool is_tested(const struct nj_option *o)
@@ -231,13 +252,22 @@ Test(config_key_mistakes, duplicates)
         bool ok = parse(text);
         /* a second page for one status, or a second equal name, is another mistake */
         if (nj_option_may_repeat(o))
-            cr_expect(ok || strcmp(key, "error-page") == 0 || strcmp(key, "name") == 0, "%s%s",
-                      text, faults.text);
+            cr_expect(ok || strcmp(key, "error-page") == 0 || strcmp(key, "mime") == 0 ||
+                          strcmp(key, "name") == 0,
+                      "%s%s", text, faults.text);
         else
             cr_expect(!ok && faults.n == 1 && strstr(faults.text, "p:3: ") &&
                           strstr(faults.text, "first set on line 2"),
                       "%s%s", text, faults.text ? faults.text : "");
     }
+}
+
+/* Is it a key of such sections? Those of paths have most keys of sites. */
+static bool has_keys_of(const char *section, const struct nj_option *o)
+{
+    return strcmp(o->section, section) == 0 ||
+           (strcmp(section, "path NAME PATH") == 0 && strcmp(o->section, "site NAME") == 0 &&
+            strcmp(o->name, "name") != 0 && strcmp(o->name, "acme") != 0);
 }
 
 /* Each key in the section of each other one, if that has none of its name. */
@@ -254,7 +284,7 @@ Test(config_key_mistakes, wrong_sections)
             before = x->section;
             bool has = false;
             for (const struct nj_option *y = nj_options; y < nj_options + nj_n_options; y++)
-                has |= y->section && strcmp(y->section, x->section) == 0 &&
+                has |= y->section && has_keys_of(x->section, y) &&
                        strcmp(nj_option_key(y, other), nj_option_key(o, key)) == 0;
             snprintf(where, sizeof where, "[%s]", o->section);
             if (!has)

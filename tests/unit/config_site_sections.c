@@ -121,6 +121,49 @@ Test(config_site_sections, handlers)
     nj_diags_free(&told);
 }
 
+static void expect_name(const char *path, const char *files, const char *put, uint32_t n_strip)
+{
+    const struct nj_site_rules *r = rules_of("a", path);
+
+    expect_str(r->files, files);
+    expect_str(r->put, put);
+    cr_expect_eq(r->n_strip, n_strip, "%s: %u", path, r->n_strip);
+}
+
+Test(config_site_sections, files)
+{
+    load("[site a]\nroot = /usr/\nindex = index.html, index.htm\tdefault.htm\nlisting = on\n"
+         "error_page = 404 /404.html\nerror_page = 503=/errors/503.html\nmime = .WASM a/b\n"
+         "default_type = text/plain\nacme = /nowhere/acme\nlog = off\n"
+         "[path a /pub/]\nalias = /usr/lib/\nindex = none\nlisting = no\nmime = .wasm none\n"
+         "[path a /pub/new/]\nrewrite = /next/\n"
+         "[path a /robots.txt]\nrewrite = /robots-a.txt\ncontent_disposition = inline\n"
+         "[path a /server/]\nroot = none\ndefault_type = none\nerror_page = 404 none\n"
+         "[path a *.bin]\ncontent_disposition = attachment\n");
+    const struct nj_site_rules *r = rules_of("a", "/x.bin");
+    expect_name("/x.bin", "//usr//", "", 0);
+    expect_str(r->index, "index.html index.htm default.htm");
+    cr_expect(r->listing && r->is_unlogged && strcmp(r->default_type, "text/plain") == 0);
+    cr_assert_eq(r->n_named, 3);
+    expect_str(r->named[0].value, "404.html");
+    expect_str(r->named[1].name, "503");
+    expect_str(r->named[1].value, "errors/503.html");
+    expect_str(r->named[2].name, ".wasm");
+    expect_str(r->fields[0].value, "attachment");
+    expect_name("/pub/x", "//usr/lib//", "", 4);
+    expect_name("/pub", "//usr/lib//", "", 4);
+    expect_name("/pub/new/x", "//usr//", "next/", 8);
+    expect_name("/robots.txt", "//usr//", "robots-a.txt", 10);
+    expect_name("/server/x", "", "", 0);
+    r = rules_of("a", "/server/x");
+    cr_expect(!r->default_type && r->n_named == 3 && r->keys & NJ_SITE_ROOT);
+    expect_name("/.well-known/acme-challenge/x", "//nowhere/acme//", "", 27);
+    r = rules_of("a", "/.well-known/acme-challenge/x");
+    cr_expect(!r->listing && nj_str_eq(r->try_file, NJ_SITE_TRY_WHOLE));
+    cr_assert_eq(f->sites->n_folders, 3);
+    cr_expect(nj__site_folder_is_absolute(&f->sites->folders[0]));
+}
+
 /* Line 1 of a file. The lines after it have the faults. */
 #define HEAD "[site a]\n"
 
@@ -168,6 +211,24 @@ static const struct {
      "2: header = set content-length: 5: only the server can set or remove this field\n"},
     {HEAD "header = set a: b\nheader = remove A\n",
      "3: header = remove a: a line above changes the same field\n"},
+    {HEAD "root = /nowhere/x\n", "2: root = /nowhere/x: /nowhere/x: No such file or directory\n"},
+    {HEAD "root = /etc/passwd\n", "2: root = /etc/passwd: /etc/passwd: Not a directory\n"},
+    {"[files]\nroot = /usr\n" HEAD "root = nowhere\n",
+     "4: root = nowhere: /usr/nowhere: No such file or directory\n"},
+    {HEAD "alias = /usr\n", "2: alias: unknown in [site a]: it belongs in [path NAME "
+                            "PATH]\n"},
+    {HEAD "[path a /x]\nalias = /usr\n", "3: alias: expected in a section whose path ends with "
+                                         "/; a rewrite names one file\n"},
+    {HEAD "[path a /x/]\nalias = /usr\nrewrite = /y/\n",
+     "4: rewrite: the section has an alias, too\n"},
+    {HEAD "[path a /x/]\nrewrite = /y/\nalias = /usr\n",
+     "4: alias: the section has a rewrite, too\n"},
+    {HEAD "error_page = 404 /a\nerror_page = 404 /b\n",
+     "3: error_page = 404 /b: a line above has the same status\n"},
+    {HEAD "mime = .a a/b\nmime = .A a/c\n",
+     "3: mime = .a a/c: a line above has the same extension\n"},
+    {HEAD "acme = /usr\n[path a /.well-known/acme-challenge/]\nredirect = https\n",
+     "3: /.well-known/acme-challenge/: duplicate; the section on line 1 has it, too\n"},
     {HEAD "deny = nobody\n",
      "2: deny = nobody: there is no [list nobody]: expected names of [list NAME] sections\n"},
     {HEAD "handler = lokup\n", "2: handler = lokup: expected none, or the name of a handler of the "
@@ -190,67 +251,95 @@ Test(config_site_sections, faults)
     }
 }
 
+static const char *const bad_values[] = {
+    "redirect = 301",
+    "redirect = 300 /x",
+    "redirect = 3010 /x",
+    "redirect = 301 //evil.example/",
+    "redirect = 301 javascript:x",
+    "redirect = 301 /$hots",
+    "redirect = 301 https://$host$path$path",
+    "redirect = 301 https://$host$path?rest=$rest",
+    "redirect = 301 /$path",
+    "redirect = 301 https://www.example.org$rest",
+    "redirect = 301 https://www.example.org:$rest",
+    "redirect = 301 https://www.example.org:80$rest",
+    "redirect = 301 https://$host$rest",
+    "redirect = 301 https://$rest",
+    "redirect = 301 https://$path",
+    "redirect = 301 https:///x",
+    "redirect = 301 https://a@b/",
+    "redirect = 301 /a b",
+    "redirect = https:0",
+    "redirect = https:65536",
+    "redirect = http",
+    "header = put a: b",
+    "header = set a",
+    "header = set a:",
+    "header = set a b: c",
+    "header = remove a: b",
+    "header = remove",
+    "header = set : b",
+    "methods = GET,,POST",
+    "methods = GE T",
+    "methods = get",
+    "methods = GET, any",
+    "cors = example.org",
+    "try = /index.html",
+    "try = $path",
+    "try = $path, index.html",
+    "try = $path, /../x",
+    "try = $path, /a, /b",
+    "missing = https://mirror.example/$rest",
+    "missing = redirect /x",
+    "missing = redirect https://$host/",
+    "cors = https://a.example/path",
+    "hsts = soon",
+    "hsts = 500ms",
+    "hsts = 1d, all",
+    "hsts = 1d,",
+    "cache_control = a\tb\x01",
+    "root = a/../b",
+    "root = /",
+    "root = a//b",
+    "root = ./a",
+    "index = a/b",
+    "index = .a",
+    "index = a b c d e f g h i",
+    "error_page = 404",
+    "error_page = 304 /a",
+    "error_page = 404 a",
+    "error_page = 404 /../a",
+    "error_page = 404/a",
+    "mime = wasm application/wasm",
+    "mime = .wasm",
+    "mime = .wasm wasm",
+    "mime = . a/b",
+    "default_type = text",
+    "listing = maybe",
+    "log = /var/log/a",
+    "content_disposition = file.iso",
+    "acme = none",
+    "acme = a/../b",
+    "[path a *.x]\nrewrite = /y",
+    "[path a /x/]\nrewrite = /y",
+    "[path a /x]\nrewrite = /y/",
+    "[path a /x/]\nrewrite = /y/../",
+    "[path a *.x]\nalias = /usr",
+};
+
 /* Each value is refused with its line and what is expected. */
 Test(config_site_sections, bad_values)
 {
-    static const char *const values[] = {
-        "redirect = 301",
-        "redirect = 300 /x",
-        "redirect = 3010 /x",
-        "redirect = 301 //evil.example/",
-        "redirect = 301 javascript:x",
-        "redirect = 301 /$hots",
-        "redirect = 301 https://$host$path$path",
-        "redirect = 301 https://$host$path?rest=$rest",
-        "redirect = 301 /$path",
-        "redirect = 301 https://www.example.org$rest",
-        "redirect = 301 https://www.example.org:$rest",
-        "redirect = 301 https://www.example.org:80$rest",
-        "redirect = 301 https://$host$rest",
-        "redirect = 301 https://$rest",
-        "redirect = 301 https://$path",
-        "redirect = 301 https:///x",
-        "redirect = 301 https://a@b/",
-        "redirect = 301 /a b",
-        "redirect = https:0",
-        "redirect = https:65536",
-        "redirect = http",
-        "header = put a: b",
-        "header = set a",
-        "header = set a:",
-        "header = set a b: c",
-        "header = remove a: b",
-        "header = remove",
-        "header = set : b",
-        "methods = GET,,POST",
-        "methods = GE T",
-        "methods = get",
-        "methods = GET, any",
-        "cors = example.org",
-        "try = /index.html",
-        "try = $path",
-        "try = $path, index.html",
-        "try = $path, /../x",
-        "try = $path, /a, /b",
-        "missing = https://mirror.example/$rest",
-        "missing = redirect /x",
-        "missing = redirect https://$host/",
-        "cors = https://a.example/path",
-        "hsts = soon",
-        "hsts = 500ms",
-        "hsts = 1d, all",
-        "hsts = 1d,",
-        "cache_control = a\tb\x01",
-    };
-
-    for (size_t i = 0; i < NJ_ARRAY_LEN(values); i++) {
+    for (size_t i = 0; i < NJ_ARRAY_LEN(bad_values); i++) {
         char text[200];
 
-        snprintf(text, sizeof text, HEAD "%s\n", values[i]);
+        snprintf(text, sizeof text, HEAD "%s\n", bad_values[i]);
         cr_expect(!parse(text), "%s", text);
-        cr_expect(faults.text && strncmp(faults.text, "p:2: ", 5) == 0 &&
+        cr_expect(faults.text &&
+                      strncmp(faults.text, bad_values[i][0] == '[' ? "p:3: " : "p:2: ", 5) == 0 &&
                       strstr(faults.text, ": expected "),
-                  "%s: %s", values[i], faults.text);
+                  "%s: %s", bad_values[i], faults.text);
     }
 }
 

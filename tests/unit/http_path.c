@@ -132,7 +132,7 @@ Test(http_path, length)
 static void expect_location(const char *name, const char *query, const char *want)
 {
     char out[NJ_PATH_LOCATION_MAX];
-    size_t n = nj_path_dir_location(name, str(query), out);
+    size_t n = nj_path_dir_location(str(name), str(query), out);
 
     cr_expect_eq(n, strlen(want), "%s%s: %zu", name, query, n);
     cr_expect_eq(memcmp(out, want, n), 0, "%s%s: %.*s", name, query, (int)n, out);

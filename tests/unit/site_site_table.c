@@ -26,7 +26,7 @@ struct world {
     uint32_t n_sites;
     struct nj_path_def paths[PATHS];
     uint32_t n_paths;
-    struct nj_site_field fields[SITES + PATHS][2];
+    struct nj_site_field fields[SITES + PATHS][2], named[SITES + PATHS][2];
 };
 
 static uint32_t below(struct world *w, uint32_t n)
@@ -71,10 +71,54 @@ static struct nj_str random_path(struct world *w, bool is_section)
     return kept(w, text);
 }
 
+static struct nj_str text_of(struct world *w, const char *format, uint32_t number)
+{
+    char text[96];
+
+    snprintf(text, sizeof text, format, number);
+    return kept(w, text);
+}
+
+/* Where files are, and how they are named. `path`: of the section; NULL: of a site. */
+static void add_file_rules(struct world *w, struct nj_site_rules *rules, uint32_t number,
+                           const struct nj_str *path)
+{
+    bool is_suffix = path && path->p[0] == '*';
+    bool is_prefix = path && path->p[path->n_bytes - 1] == '/';
+    uint32_t kind = below(w, 6); /* 1: an alias; 2: a rewrite; else neither */
+
+    rules->keys |= below(w, 4) ? 0 : NJ_SITE_ROOT;
+    rules->keys |= below(w, 3) * NJ_SITE_INDEX & (NJ_SITE_INDEX | NJ_SITE_LISTING);
+    if (rules->keys & NJ_SITE_ROOT && below(w, 4))
+        rules->root = text_of(w, "/r%u//", number);
+    if (rules->keys & NJ_SITE_INDEX)
+        rules->index = text_of(w, "index%u", number);
+    rules->listing = rules->keys & NJ_SITE_LISTING && below(w, 2);
+    rules->keys |= below(w, 2) * NJ_SITE_LOG;
+    rules->is_unlogged = rules->keys & NJ_SITE_LOG && below(w, 2);
+    rules->n_named = below(w, 3);
+    rules->named = w->named[number];
+    for (uint32_t i = 0; i < rules->n_named; i++)
+        w->named[number][i] = (struct nj_site_field){
+            NJ_FIELD_SET, i == 0 ? NJ_STR("404") : NJ_STR(".x"), text_of(w, "%u", number)};
+    if (kind == 1 && is_prefix) {
+        rules->keys |= NJ_SITE_ALIAS;
+        rules->files = below(w, 4) ? text_of(w, "/a%u//", number) : (struct nj_str){0};
+    } else if (kind == 2 && path && !is_suffix) {
+        rules->keys |= NJ_SITE_REWRITE;
+        rules->put = !below(w, 4)                ? (struct nj_str){0}
+                     : is_prefix && !below(w, 4) ? NJ_STR("/")
+                                                 : text_of(w, is_prefix ? "/w%u/" : "/w%u", number);
+    }
+}
+
 /* Each key has the number of its section as its value. */
-static struct nj_site_rules random_rules(struct world *w, uint32_t number)
+static struct nj_site_rules random_rules(struct world *w, uint32_t number,
+                                         const struct nj_str *path)
 {
     struct nj_site_rules rules = {.keys = below(w, 2 * NJ_SITE_HANDLER)};
+
+    add_file_rules(w, &rules, number, path);
 
     if (rules.keys & NJ_SITE_REDIRECT)
         rules.redirect_status = (uint16_t)(1 + number);
@@ -112,7 +156,7 @@ static void make_world(struct world *w, uint64_t seed)
 
     for (uint32_t i = 0; i < n_sites; i++) {
         struct nj_site_def *d = &w->sites[i];
-        d->rules = random_rules(w, i);
+        d->rules = random_rules(w, i, NULL);
         d->names = w->names[i];
         w->n_sites = i + 1;
         for (uint32_t k = 0; !(has_default && i == 0) && k < 1 + below(w, NAMES); k++) {
@@ -133,7 +177,7 @@ static void make_world(struct world *w, uint64_t seed)
             is_taken |= w->paths[k].site == d.site && nj_str_eq(w->paths[k].path, d.path);
         if (is_taken)
             continue;
-        d.rules = random_rules(w, SITES + w->n_paths);
+        d.rules = random_rules(w, SITES + w->n_paths, &d.path);
         w->paths[w->n_paths++] = d;
     }
 }
@@ -176,13 +220,88 @@ static const struct nj_site_def *model_site(const struct world *w, struct nj_str
 
 struct expected {
     struct nj_site_rules rules;
-    struct nj_site_field fields[16];
+    struct nj_site_field fields[16], named[16];
+    /* The last section that says so: with an alias or a rewrite, and their section's path. */
+    struct nj_str alias, rewrite, stripped;
 };
+
+static void apply_files(struct expected *e, const struct nj_site_rules *r, struct nj_str path)
+{
+    const struct nj_str none = {0};
+    uint32_t n = 0;
+
+    if (r->keys & NJ_SITE_ROOT) {
+        e->rules.root = r->root;
+        e->alias = none;
+    }
+    if (r->keys & (NJ_SITE_ALIAS | NJ_SITE_REWRITE)) {
+        e->alias = r->keys & NJ_SITE_ALIAS ? r->files : none;
+        e->rewrite = r->keys & NJ_SITE_ALIAS ? none : r->put;
+        e->stripped = path;
+    }
+    if (r->keys & NJ_SITE_INDEX)
+        e->rules.index = r->index;
+    if (r->keys & NJ_SITE_LISTING)
+        e->rules.listing = r->listing;
+    if (r->keys & NJ_SITE_LOG)
+        e->rules.is_unlogged = r->is_unlogged;
+    for (uint32_t i = 0; i < e->rules.n_named; i++) {
+        bool again = false;
+        for (uint32_t k = 0; k < r->n_named; k++)
+            again |= nj_str_eq(r->named[k].name, e->named[i].name);
+        if (!again)
+            e->named[n++] = e->named[i];
+    }
+    for (uint32_t k = 0; k < r->n_named; k++)
+        e->named[n++] = r->named[k];
+    e->rules.n_named = n;
+}
+
+/* The name of the file for a path, as docs/sites.md says it. */
+static void model_name(const struct expected *e, struct nj_str path, char *out, size_t n)
+{
+    bool is_stripped = e->alias.n_bytes + e->rewrite.n_bytes > 0;
+    uint32_t skip = is_stripped ? e->stripped.n_bytes : 1;
+    struct nj_str rest = path, front = e->alias.n_bytes > 0 ? e->alias : e->rules.root;
+    bool in_other_place = e->rewrite.n_bytes > 1 || (e->rewrite.n_bytes == 1 && skip > 1);
+
+    nj_str_skip(&rest, skip < rest.n_bytes ? skip : rest.n_bytes);
+    snprintf(out, n, "%.*s%.*s%.*s",
+             front.n_bytes > 0 ? (int)front.n_bytes
+             : in_other_place  ? 4
+                               : 0,
+             front.n_bytes > 0 ? front.p : "/.//",
+             e->rewrite.n_bytes > 0 ? (int)e->rewrite.n_bytes - 1 : 0,
+             e->rewrite.n_bytes > 0 ? e->rewrite.p + 1 : "", (int)rest.n_bytes, rest.p);
+}
+
+static bool same_files(const struct nj_site_rules *got, const struct expected *e,
+                       struct nj_str path)
+{
+    char name[200], expected[200];
+    struct nj_str rest = path;
+    uint32_t skip = 1 + got->n_strip;
+    bool same = got->n_named == e->rules.n_named && got->listing == e->rules.listing &&
+                got->is_unlogged == e->rules.is_unlogged && nj_str_eq(got->index, e->rules.index) &&
+                nj_str_eq(got->root, e->rules.root);
+
+    for (uint32_t i = 0; same && i < got->n_named; i++)
+        same = nj_str_eq(got->named[i].name, e->named[i].name) &&
+               nj_str_eq(got->named[i].value, e->named[i].value);
+    nj_str_skip(&rest, skip < rest.n_bytes ? skip : rest.n_bytes);
+    snprintf(name, sizeof name, "%.*s%.*s%.*s", (int)got->files.n_bytes,
+             got->files.n_bytes > 0 ? got->files.p : "", (int)got->put.n_bytes,
+             got->put.n_bytes > 0 ? got->put.p : "", (int)rest.n_bytes, rest.p);
+    model_name(e, path, expected, sizeof expected);
+    return same && strcmp(name, expected) == 0;
+}
 
 static void apply(struct expected *e, const struct nj_site_rules *r, struct nj_str path)
 {
     struct nj_site_rules *to = &e->rules;
     uint32_t n = 0;
+
+    apply_files(e, r, path);
 
     to->keys |= r->keys;
     if (r->keys & NJ_SITE_REDIRECT)
@@ -275,7 +394,8 @@ static void check(struct world *w, const struct nj_sites *s, uint64_t seed)
     if (got)
         cr_assert(got->keys == e.rules.keys && got->redirect_status == e.rules.redirect_status &&
                       got->allow == e.rules.allow && got->deny == e.rules.deny &&
-                      same_fields(got, &e) && got->handler == e.rules.handler &&
+                      same_fields(got, &e) && same_files(got, &e, path) &&
+                      got->handler == e.rules.handler &&
                       nj_str_eq(got->handler_prefix, e.rules.handler_prefix),
                   "seed %lu: %s %s: %x %u %u %u %u, expected %x %u %u %u %u", (unsigned long)seed,
                   host.p, path.p, got->keys, got->redirect_status, got->allow, got->deny,

@@ -304,7 +304,7 @@ static inline struct rig *rig_begin(const struct table *t)
     g->txns.counters = &g->counters;
     g->txns.options = &nj_http_options_default;
     g->txns.wall_s_at_zero = 784111777;
-    g->txns.access = (struct nj_access_ops){g, take_record, put_record};
+    g->txns.access = (struct nj_access_ops){g, take_record, put_record, put_record};
     cr_assert(nj_txns_init(&g->txns, 4));
     begin_policy(g, t);
     g->port = (struct nj_file_ops){.ctx = g, .submit = submit};

@@ -336,6 +336,65 @@ static uint8_t siblings(struct bench *b, const char *name)
 #define GZIP (1u << NJ_CODING_GZIP)
 #define T    INT64_C(1000000000500000000)
 
+static enum nj_file_result list(const struct bench *b, const char *path, const char *shown,
+                                char *page, size_t n_page)
+{
+    struct nj_file_job job = {.op = NJ_FILE_LIST};
+
+    snprintf(job.path, sizeof job.path, "%s%c%s", path, 0, shown);
+    nj_file_store_do_job(b->store, &job);
+    if (job.object) {
+        snprintf(page, n_page, "%.*s", (int)job.object->size_bytes, job.object->bytes);
+        nj_ref_put(&job.object->ref);
+    }
+    return job.result;
+}
+
+/* A path of a site: its folder is a root of its own, within the root or elsewhere. */
+Test(store_file_root, roots_of_sites)
+{
+    static const enum nj_symlinks rules[] = {NJ_SYMLINKS_NONE, NJ_SYMLINKS_OWNER,
+                                             NJ_SYMLINKS_BENEATH};
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+        struct bench b;
+        char name[PATH_MAX], page[4096];
+
+        begin_with(&b, MIB, rules[i]);
+        cr_assert_eq(mkdir(at(&b, "a"), 0755), 0);
+        cr_assert_eq(mkdir(at(&b, "a/d"), 0755), 0);
+        cr_assert_eq(mkdir(at(&b, "b"), 0755), 0);
+        write_file(&b, "a/f", "of a", 4);
+        write_file(&b, "b/f", "of b", 4);
+        write_file(&b, "f", "of the server", 13);
+        cr_assert_eq(symlink("../b/f", at(&b, "a/out")), 0);
+        cr_assert_eq(symlink("../../f", at(&b, "a/d/out")), 0);
+        cr_assert_eq(symlink("../f", at(&b, "a/d/in")), 0);
+        expect_text(&b, "/a//f", "of a");
+        expect_text(&b, "/b//f", "of b");
+        expect_text(&b, "/.//a/f", "of a");
+        expect_text(&b, "f", "of the server");
+        snprintf(name, sizeof name, "/%s/b//f", b.root);
+        expect_text(&b, name, "of b");
+        cr_expect_eq(peek(&b, "/a//d/in"),
+                     rules[i] == NJ_SYMLINKS_NONE ? NJ_FILE_ABSENT : NJ_FILE_OK);
+        cr_expect_eq(peek(&b, "/a//out"), NJ_FILE_ABSENT, "within the root, but not the site's");
+        cr_expect_eq(peek(&b, "/a//d/out"), NJ_FILE_ABSENT);
+        cr_expect_eq(peek(&b, "/a//../b/f"), NJ_FILE_ABSENT, "even if the site let it through");
+        cr_expect_eq(peek(&b, "/a//"), NJ_FILE_IS_DIR);
+        cr_expect_eq(peek(&b, "/none//f"), NJ_FILE_ABSENT);
+        cr_expect_eq(peek(&b, "/f//f"), NJ_FILE_ABSENT, "a file is no root");
+        cr_expect_eq(peek(&b, "/..//f"), NJ_FILE_ABSENT);
+        cr_expect_eq(peek(&b, "/"), NJ_FILE_ABSENT);
+        cr_expect_eq(peek(&b, "//"), NJ_FILE_IS_DIR, "only the operator can give such a name");
+        cr_assert_eq(list(&b, "/a/", "pub", page, sizeof page), NJ_FILE_OK);
+        cr_expect(strstr(page, "Index of /pub/<") && strstr(page, "\"f\"") &&
+                  !strstr(page, "\"out\""));
+        cr_assert_eq(list(&b, "/a//d", "", page, sizeof page), NJ_FILE_OK);
+        cr_expect(strstr(page, "Index of /<"));
+        end(&b);
+    }
+}
+
 Test(store_file_root, siblings)
 {
     struct bench b;

@@ -67,7 +67,9 @@ struct nj_file_job {
     enum nj_file_result result; /* out */
 
     char path[NJ_PATH_MAX]; /* OPEN, LIST in: relative to the root, normalised, without leading '/',
-                               terminated; LIST: the folder, "" for the root */
+                               terminated; LIST: the folder, "" for the root. Or that of a site
+                               (store/file_root.h), which begins with '/'; LIST: behind it, and
+                               terminated, what the listing shows as its path */
     bool wants_siblings;    /* OPEN in */
     uint8_t siblings;       /* OPEN out: bit 1 << enum nj_coding of each sibling found */
     uint64_t sibling_hash[NJ_N_CODINGS]; /* OPEN out: nj_file_version_hash() of each of these */

@@ -42,6 +42,51 @@ static struct nj_str content_range(char buf[CONTENT_RANGE_MAX], const struct nj_
     return (struct nj_str){p, (uint32_t)(end - p)};
 }
 
+/* --- files --- */
+
+static bool ends_in(const struct nj_file_name *name, struct nj_str end)
+{
+    return name->n_bytes >= end.n_bytes &&
+           memcmp(name->p + name->n_bytes - end.n_bytes, end.p, end.n_bytes) == 0;
+}
+
+bool nj__may_have_siblings(const struct nj_file_server *fs, const struct nj_file_name *name)
+{
+    if (fs->options->no_precompressed)
+        return false;
+    for (uint32_t i = 0; i < NJ_N_CODINGS; i++)
+        if (ends_in(name, nj_coding_suffix[i]))
+            return false;
+    return !nj_mime_is_gzip((struct nj_str){name->p, name->n_bytes}, NJ_STR("image/svg+xml"));
+}
+
+void nj__fill_meta(const struct nj_file_server *fs, const struct nj_file_job *job, uint32_t n_path,
+                   struct nj_file_meta *out)
+{
+    *out = (struct nj_file_meta){
+        .result = job->result,
+        .siblings = job->wants_siblings && job->result == NJ_FILE_OK ? job->siblings : 0,
+        .object = job->object,
+    };
+    if (!out->object)
+        return;
+    const struct nj_str path = {job->path, n_path};
+    if (job->op == NJ_FILE_LIST)
+        out->type = job->json ? NJ_STR("application/json") : NJ_STR("text/html; charset=utf-8");
+    else
+        out->type = nj_mime_type(&fs->mime, path);
+    out->is_gzip = nj_mime_is_gzip(path, out->type);
+    memcpy(out->sibling_hash, job->sibling_hash, sizeof out->sibling_hash);
+    out->version_hash = nj_file_version_hash(&out->object->version);
+    nj_validators_of_object(out->object, job->current_at_ns, &out->validators);
+    if (out->validators.is_date_sent)
+        nj_date_format(out->validators.modified_s, out->modified);
+    char digits[NJ_U64_DIGITS_MAX];
+    struct nj_str length = nj_str_of_u64(digits, out->object->size_bytes);
+    out->n_length = (uint8_t)length.n_bytes;
+    memcpy(out->length, length.p, length.n_bytes);
+}
+
 /* --- statuses --- */
 
 /* The field that a status requires (RFC 9110 15.5.6, 15.5.17). */
@@ -85,7 +130,7 @@ void nj__respond_busy(const struct nj__file_request *req)
     nj__respond_plain_error(req, 503);
 }
 
-void nj__respond_redirect(const struct nj__file_request *req, const char *name)
+void nj__respond_redirect(const struct nj__file_request *req, struct nj_str name)
 {
     char location[NJ_PATH_LOCATION_MAX];
     uint32_t n = (uint32_t)nj_path_dir_location(name, req->query, location);
@@ -110,13 +155,22 @@ static const struct nj_field *given_type(const struct nj__file_request *req)
     return nj_field_find(req->extra, req->n_extra, NJ_STR("content-type"));
 }
 
-static struct nj_str type_of(const struct nj__file_request *req, const struct nj_file_meta *meta)
+static struct nj_str type_of(const struct nj_file_server *fs, const struct nj__file_request *req,
+                             const struct nj_file_meta *meta)
 {
     const struct nj_field *given = given_type(req);
+    struct nj_str type = req->stage == NJ__STAGE_VARIANT ? req->type : meta->type;
 
     if (nj_unlikely(given != NULL))
         return given->value;
-    return req->stage == NJ__STAGE_VARIANT ? req->type : meta->type;
+    if (nj_likely(req->path.n_bytes == 0) || req->stage == NJ__STAGE_LISTING)
+        return type;
+    if (req->of_site.type.n_bytes > 0)
+        return req->of_site.type;
+    const char *site_default = req->txn->rules->default_type;
+    return site_default && type.p == fs->mime.default_type
+               ? (struct nj_str){site_default, (uint32_t)strlen(site_default)}
+               : type;
 }
 
 static bool accepts_codings(const struct nj__file_request *req)
@@ -151,7 +205,7 @@ void nj__eval_request(struct nj_file_server *fs, const struct nj__file_request *
         req->stage == NJ__STAGE_LISTING)
         return;
     switch (nj_ranges_parse(req->conditions.range, meta->object->size_bytes,
-                            type_of(req, meta).n_bytes, &fs->ranges)) {
+                            type_of(fs, req, meta).n_bytes, &fs->ranges)) {
     case NJ_RANGES_OK:
         out->status = 206;
         break;
@@ -221,7 +275,7 @@ static bool begin_multipart(struct nj_file_server *fs, struct file_response *r,
     struct nj_str boundary = boundary_of(fs, v, at);
     uint64_t n_bytes;
 
-    r->body = nj__multipart_body_new(&fs->files, meta->object, v->ranges, type_of(req, meta),
+    r->body = nj__multipart_body_new(&fs->files, meta->object, v->ranges, type_of(fs, req, meta),
                                      boundary, req->txn->requester, &n_bytes);
     if (!r->body)
         return false;
@@ -253,7 +307,7 @@ static bool begin_range(struct nj_file_server *fs, struct file_response *r,
     if (!make_body(fs, req, meta, range, &r->body))
         return false;
     if (nj_likely(!given_type(req)))
-        nj_resp_head_add_type(&r->head, type_of(req, meta));
+        nj_resp_head_add_type(&r->head, type_of(fs, req, meta));
     if (range) {
         nj_resp_head_add(&r->head, NJ_STR("content-length"),
                          nj_str_of_u64(r->length, range->n_bytes));
@@ -267,12 +321,12 @@ static bool begin_range(struct nj_file_server *fs, struct file_response *r,
 }
 
 /* RFC 9110 8.4. A handler that gives the file another type means its bytes as they are. */
-static void add_coding(struct file_response *r, const struct nj__file_request *req,
-                       const struct nj_file_meta *meta)
+static void add_coding(const struct nj_file_server *fs, struct file_response *r,
+                       const struct nj__file_request *req, const struct nj_file_meta *meta)
 {
     if (req->stage == NJ__STAGE_VARIANT)
         nj_resp_head_add(&r->head, NJ_STR("content-encoding"), nj_coding_name[req->coding]);
-    else if (meta->is_gzip && !given_type(req))
+    else if (meta->is_gzip && !given_type(req) && nj_str_eq(type_of(fs, req, meta), meta->type))
         nj_resp_head_add(&r->head, NJ_STR("content-encoding"), nj_coding_name[NJ_CODING_GZIP]);
 }
 
@@ -319,7 +373,7 @@ static void send(struct nj_file_server *fs, struct file_response *r,
                  const struct nj__response_plan *v, uint64_t stamp)
 {
     if (v->status != 304) {
-        add_coding(r, req, meta);
+        add_coding(fs, r, req, meta);
         if (req->stage != NJ__STAGE_LISTING)
             nj_resp_head_add(&r->head, NJ_STR("accept-ranges"), NJ_STR("bytes"));
         add_modified(r, req, meta, v);
@@ -392,7 +446,7 @@ void nj__respond_error_page(struct nj_file_server *fs, const struct nj__file_req
         nj__respond_plain_error(req, req->status);
         return;
     }
-    add_coding(&r, req, meta);
+    add_coding(fs, &r, req, meta);
     nj_resp_head_add_by_status(&r.head, req->status,
                                required_field(req, req->status, r.content_range));
     nj_resp_head_send(&r.head, req->txn, req->status, 0, r.body);

@@ -23,61 +23,6 @@
 #include "site/site_table.h"
 #include "telem/counters_http.h"
 
-struct nj_file_wait {
-    struct nj_file_server *fs;
-    struct nj__file_job *job;         /* the job it waits for, or NULL */
-    struct nj_list link;              /* in job->waiters */
-    void (*on_end)(struct nj_txn *t); /* the transaction's, which is ours while it waits */
-    struct nj__file_request req;
-    bool *freed; /* set when the wait ends while a caller up the stack uses it */
-    char strings[NJ_PATH_MAX + NJ__REQ_FIELDS_MAX]; /* bytes of the stored query and fields */
-};
-
-static struct nj_str str_of(const char *s)
-{
-    return (struct nj_str){s, s ? (uint32_t)strlen(s) : 0};
-}
-
-struct nj_file_server *nj_file_server_new(const struct nj_file_server_config *config)
-{
-    struct nj_file_server *fs = nj_pages_map(sizeof *fs, 0); /* has a key */
-    if (!fs)
-        return NULL;
-    NJ_CHECK(config->exchanges_max > 0 && config->exchanges_max <= UINT32_MAX / 2);
-    fs->config = *config;
-    fs->options = config->options;
-    fs->index = fs->options->index ? str_of(fs->options->index) : NJ_STR("index.html");
-    nj_path_cache_init(&fs->paths, fs->index, fs->options->dotfiles, &config->hash_key);
-    fs->cache_control = str_of(fs->options->cache_control);
-    for (uint32_t i = 0; i < NJ__OPEN_BUCKETS; i++)
-        nj_list_init(&fs->opens[i]);
-    fs->meta_cache = nj_lookup_cache_new();
-    bool ok = nj__file_bodies_init(&fs->files, config) &&
-              nj__multipart_init(&fs->files, config->exchanges_max) &&
-              nj_pool_init(&fs->wait_pool, sizeof(struct nj_file_wait), config->exchanges_max);
-    if (!fs->meta_cache || !ok) {
-        nj_file_server_free(fs);
-        return NULL;
-    }
-    return fs;
-}
-
-void nj_file_server_free(struct nj_file_server *fs)
-{
-    if (!fs)
-        return;
-    NJ_ASSERT(fs->wait_pool.n_used == 0);
-    nj_lookup_cache_free(fs->meta_cache);
-    nj__file_bodies_fini(&fs->files);
-    nj_pool_fini(&fs->wait_pool);
-    nj_pages_unmap(fs, sizeof *fs);
-}
-
-uint32_t nj_file_server_jobs_in_flight(const struct nj_file_server *fs)
-{
-    return fs->files.jobs_out;
-}
-
 /* --- names --- */
 
 /* A listing's key is the folder's name with '/' appended, or "//" for JSON: no file
@@ -98,51 +43,6 @@ static struct nj_file_name derive_name(struct nj_file_server *fs, const struct n
     memcpy(fs->name + n, more.p, more.n_bytes);
     fs->name[n + more.n_bytes] = '\0';
     return hashed_name(fs, fs->name, n + more.n_bytes);
-}
-
-static bool ends_in(const struct nj_file_name *name, struct nj_str end)
-{
-    return name->n_bytes >= end.n_bytes &&
-           memcmp(name->p + name->n_bytes - end.n_bytes, end.p, end.n_bytes) == 0;
-}
-
-/* A compressed file has no precompressed sibling. */
-static bool may_have_siblings(const struct nj_file_server *fs, const struct nj_file_name *name)
-{
-    if (fs->options->no_precompressed)
-        return false;
-    for (uint32_t i = 0; i < NJ_N_CODINGS; i++)
-        if (ends_in(name, nj_coding_suffix[i]))
-            return false;
-    return !nj_mime_is_gzip((struct nj_str){name->p, name->n_bytes}, NJ_STR("image/svg+xml"));
-}
-
-/* Converts a job's result, with the response fields derived from it. */
-static void fill_meta(const struct nj_file_server *fs, const struct nj_file_job *job,
-                      uint32_t n_path, struct nj_file_meta *out)
-{
-    *out = (struct nj_file_meta){
-        .result = job->result,
-        .siblings = job->wants_siblings && job->result == NJ_FILE_OK ? job->siblings : 0,
-        .object = job->object,
-    };
-    if (!out->object)
-        return;
-    const struct nj_str path = {job->path, n_path};
-    if (job->op == NJ_FILE_LIST)
-        out->type = job->json ? NJ_STR("application/json") : NJ_STR("text/html; charset=utf-8");
-    else
-        out->type = nj_mime_type(&fs->options->mime, path);
-    out->is_gzip = nj_mime_is_gzip(path, out->type);
-    memcpy(out->sibling_hash, job->sibling_hash, sizeof out->sibling_hash);
-    out->version_hash = nj_file_version_hash(&out->object->version);
-    nj_validators_of_object(out->object, job->current_at_ns, &out->validators);
-    if (out->validators.is_date_sent)
-        nj_date_format(out->validators.modified_s, out->modified);
-    char digits[NJ_U64_DIGITS_MAX];
-    struct nj_str length = nj_str_of_u64(digits, out->object->size_bytes);
-    out->n_length = (uint8_t)length.n_bytes;
-    memcpy(out->length, length.p, length.n_bytes);
 }
 
 /* --- waiting --- */
@@ -190,21 +90,11 @@ static struct nj__file_job *new_job(struct nj_file_server *fs, const struct nj__
         job->file.json = req->json;
         job->n_path -= 1 + req->json;
     } else {
-        job->file.wants_siblings = may_have_siblings(fs, name);
+        job->file.wants_siblings = nj__may_have_siblings(fs, name);
     }
     memcpy(job->file.path, name->p, job->n_path);
     job->file.path[job->n_path] = '\0';
     return job;
-}
-
-static void keep_str(struct nj_file_wait *x, uint32_t *at, struct nj_str *s)
-{
-    if (!s->p)
-        return;
-    NJ_ASSERT(*at + s->n_bytes <= sizeof x->strings);
-    memcpy(x->strings + *at, s->p, s->n_bytes);
-    s->p = x->strings + *at;
-    *at += s->n_bytes;
 }
 
 /* The stream of a waiting request has closed. */
@@ -221,33 +111,6 @@ static void end_wait(struct nj_file_wait *x)
 {
     x->req.txn->wait = NULL;
     x->req.txn->on_end = x->on_end;
-}
-
-static struct nj_file_wait *new_wait(struct nj_file_server *fs, const struct nj__file_request *req)
-{
-    struct nj_file_wait *x = nj_pool_take_raw(&fs->wait_pool);
-    uint32_t at = 0;
-
-    if (!x)
-        return NULL;
-    x->fs = fs;
-    x->req = *req;
-    x->job = NULL;
-    x->freed = NULL;
-    keep_str(x, &at, &x->req.path);
-    keep_str(x, &at, &x->req.query);
-    keep_str(x, &at, &x->req.accept_encoding);
-    keep_str(x, &at, &x->req.accept);
-    if (!req->has_conditions)
-        x->req.conditions = (struct nj_preconditions){0};
-    keep_str(x, &at, &x->req.conditions.if_match);
-    keep_str(x, &at, &x->req.conditions.if_none_match);
-    keep_str(x, &at, &x->req.conditions.if_modified_since);
-    keep_str(x, &at, &x->req.conditions.if_unmodified_since);
-    keep_str(x, &at, &x->req.conditions.if_range);
-    keep_str(x, &at, &x->req.conditions.range);
-    nj_list_init(&x->link);
-    return x;
 }
 
 /* Makes `x` wait for the lookup of `name`. The job may complete at once: then `x` is invalid on
@@ -293,44 +156,174 @@ static enum outcome wait_for(struct nj_file_server *fs, struct nj_file_wait *x,
     return OUTCOME_RESPONDED;
 }
 
-/* --- steps --- */
+/* --- names of sites --- */
 
-/* Continues with the file that the rules of the site have for absent ones. */
-static void try_other(struct nj_file_server *fs, struct nj__file_request *req,
+/* Puts parts together in fs->name, where the first one may stand. False: too long. */
+static bool join(struct nj_file_server *fs, const struct nj_str *part, uint32_t n_parts,
+                 struct nj_file_name *out)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < n_parts; i++) {
+        if (n + part[i].n_bytes >= sizeof fs->name)
+            return false;
+        if (part[i].n_bytes > 0)
+            memmove(fs->name + n, part[i].p, part[i].n_bytes);
+        n += part[i].n_bytes;
+    }
+    fs->name[n] = '\0';
+    *out = hashed_name(fs, fs->name, n);
+    return true;
+}
+
+static struct nj_str without_front(struct nj_str s, uint32_t n)
+{
+    nj_str_skip(&s, nj_min_u32(n, s.n_bytes));
+    return s;
+}
+
+/* The next name of a list that is separated by blanks; empty: there is none. */
+static struct nj_str next_word(struct nj_str *list)
+{
+    const char *blank = list->n_bytes > 0 ? memchr(list->p, ' ', list->n_bytes) : NULL;
+    struct nj_str word = {list->p, blank ? (uint32_t)(blank - list->p) : list->n_bytes};
+
+    nj_str_skip(list, word.n_bytes + (blank != NULL));
+    return word;
+}
+
+/* The type that the rules have for the file: that of the longest end of its name. */
+static void set_type(struct nj__file_request *req, const struct nj_file_name *name)
+{
+    const struct nj_site_rules *rules = req->txn->rules;
+    uint32_t n_best = 0;
+
+    req->of_site.type = (struct nj_str){0};
+    for (uint32_t i = 0; i < rules->n_named; i++) {
+        struct nj_str end = rules->named[i].name;
+        if (end.p[0] != '.' || end.n_bytes <= n_best || end.n_bytes > name->n_bytes ||
+            nj_strncasecmp(name->p + name->n_bytes - end.n_bytes, end.p, end.n_bytes) != 0)
+            continue;
+        n_best = end.n_bytes;
+        req->of_site.type = rules->named[i].value;
+    }
+}
+
+/* Each of the next writes a name into fs->name. False: there is none, or it is too long. */
+
+/* The name of the file for the path. */
+static bool name_file(struct nj_file_server *fs, struct nj__file_request *req,
                       struct nj_file_name *name)
 {
-    req->stage = NJ__STAGE_FILE;
+    const struct nj_site_rules *rules = req->txn->rules;
+    struct nj_str part[] = {
+        rules->files, rules->put, without_front(req->path, 1 + rules->n_strip), {0}};
+
+    req->of_site.n_index = 0;
+    if (req->had_slash) {
+        req->of_site.index = rules->index.n_bytes > 0 ? rules->index : fs->index;
+        part[3] = next_word(&req->of_site.index);
+        req->of_site.n_index = part[3].n_bytes;
+    }
+    if (rules->keys & NJ_SITE_NAMES_FILES && !join(fs, part, NJ_ARRAY_LEN(part), name))
+        return false;
+    set_type(req, name);
+    return true;
+}
+
+/* In place of an absent index file: the next one. */
+static bool next_index(struct nj_file_server *fs, struct nj__file_request *req,
+                       struct nj_file_name *name)
+{
+    const struct nj_str part[] = {{name->p, name->n_bytes - req->of_site.n_index},
+                                  next_word(&req->of_site.index)};
+
+    if (req->of_site.n_index == 0 || part[1].n_bytes == 0 || !join(fs, part, 2, name))
+        return false;
+    req->of_site.n_index = part[1].n_bytes;
+    set_type(req, name);
+    return true;
+}
+
+/* The listing of a folder that is another one than the path says, in place of its index file: the
+ * folder, '\0', and the path as the listing shows it; see struct nj_file_job. */
+static bool name_listing(struct nj_file_server *fs, const struct nj__file_request *req,
+                         struct nj_file_name *name)
+{
+    struct nj_str url = without_front(req->path, 1);
+    uint32_t n_folder = name->n_bytes - req->of_site.n_index;
+
+    if (url.n_bytes > 0)
+        url.n_bytes--; /* without its '/' at the end */
+    const struct nj_str part[] = {
+        {name->p, n_folder - 1}, {"", 1}, url, req->json ? NJ_STR("//") : NJ_STR("/")};
+    return join(fs, part, NJ_ARRAY_LEN(part), name);
+}
+
+/* Continues with the file that the site has in place of absent ones. */
+static bool begin_other_file(struct nj_file_server *fs, struct nj__file_request *req,
+                             struct nj_file_name *name)
+{
+    const struct nj_site_rules *rules = req->txn->rules;
+    bool is_whole = nj_str_eq(rules->try_file, NJ_SITE_TRY_WHOLE);
+    const struct nj_str part[] = {is_whole ? rules->files : rules->root,
+                                  is_whole ? without_front(req->path, 1) : rules->try_file};
+
     req->has_tried = true;
+    if (!join(fs, part, 2, name))
+        return false;
+    req->stage = NJ__STAGE_FILE;
     req->had_slash = false;
     req->missing_codings = 0;
-    *name = hashed_name(fs, req->txn->rules->try_file.p, req->txn->rules->try_file.n_bytes);
+    set_type(req, name);
+    return true;
 }
+
+/* Continues with the page of the site, or else of the server, for an error. */
+static bool begin_error_page(struct nj_file_server *fs, struct nj__file_request *req,
+                             uint16_t status, struct nj_file_name *name)
+{
+    const struct nj_file_server_options *o = fs->options;
+    const struct nj_site_rules *rules = req->txn->rules;
+    struct nj_str part[2] = {{0}};
+    char digits[NJ_U64_DIGITS_MAX];
+
+    for (uint32_t i = 0; rules && i < rules->n_named; i++) {
+        if (nj_str_eq(rules->named[i].name, nj_str_of_u64(digits, status))) {
+            part[0] = rules->root;
+            part[1] = rules->named[i].value;
+        }
+    }
+    for (uint32_t i = 0; !part[1].p && i < o->n_error_pages; i++)
+        if (o->error_page[i].status == status)
+            part[1] =
+                (struct nj_str){o->error_page[i].path, (uint32_t)strlen(o->error_page[i].path)};
+    if (part[1].n_bytes == 0 || !join(fs, part, 2, name))
+        return false;
+    req->stage = NJ__STAGE_ERROR;
+    req->status = status;
+    req->of_site.type = (struct nj_str){0};
+    req->n_extra = 0; /* they belong to the file that the handler named */
+    return true;
+}
+
+/* --- steps --- */
 
 /* Handles an error: continues with its error page, if one is configured and it is not what failed.
  * True: look up *name next. */
 static bool fail(struct nj_file_server *fs, struct nj__file_request *req, uint16_t status,
                  struct nj_file_name *name)
 {
+    const struct nj_site_rules *rules = req->txn->rules;
+
     if (nj_unlikely(status == 404 && req->path.n_bytes > 0 && req->stage != NJ__STAGE_ERROR)) {
-        if (req->txn->rules->try_file.n_bytes > 0 && !req->has_tried) {
-            try_other(fs, req, name);
+        if (rules->try_file.n_bytes > 0 && !req->has_tried && begin_other_file(fs, req, name))
             return true;
-        }
-        if (req->txn->rules->missing_to.n_bytes > 0)
+        if (rules->missing_to.n_bytes > 0)
             status = 302;
     }
-    for (uint32_t i = 0; req->stage != NJ__STAGE_ERROR && i < fs->options->n_error_pages; i++) {
-        if (fs->options->error_page[i].status != status)
-            continue;
-        struct nj_str path = str_of(fs->options->error_page[i].path);
-        if (path.n_bytes >= NJ_PATH_MAX)
-            break;
-        req->stage = NJ__STAGE_ERROR;
-        req->status = status;
-        req->n_extra = 0; /* they belong to the file that the handler named */
-        *name = hashed_name(fs, path.p, path.n_bytes);
+    if (req->stage != NJ__STAGE_ERROR && begin_error_page(fs, req, status, name))
         return true;
-    }
     nj__respond_plain_error(req, req->stage == NJ__STAGE_ERROR ? req->status : status);
     return false;
 }
@@ -339,11 +332,17 @@ static bool fail(struct nj_file_server *fs, struct nj__file_request *req, uint16
 static bool list_folder(struct nj_file_server *fs, struct nj__file_request *req,
                         struct nj_file_name *name)
 {
-    if (!fs->options->listing)
+    const struct nj_site_rules *rules = req->path.n_bytes > 0 ? req->txn->rules : NULL;
+    bool is_wanted = rules && rules->keys & NJ_SITE_LISTING ? rules->listing : fs->options->listing;
+    uint32_t n_index = rules ? req->of_site.n_index : fs->index.n_bytes;
+    uint32_t n_folder = name->n_bytes - n_index; /* and the '/' behind it */
+
+    if (!is_wanted)
         return fail(fs, req, 404, name);
-    uint32_t n_folder = name->n_bytes - fs->index.n_bytes; /* and the '/' behind it */
     req->stage = NJ__STAGE_LISTING;
     req->json = req->accept.p && nj_accept_prefers_json(req->accept);
+    if (name->p[0] == '/')
+        return name_listing(fs, req, name) || fail(fs, req, 404, name);
     *name = derive_name(fs, name, n_folder > 0 ? n_folder - 1 : 0,
                         req->json ? NJ_STR("//") : NJ_STR("/"));
     return true;
@@ -431,11 +430,15 @@ static bool step(struct nj_file_server *fs, struct nj__file_request *req, struct
             return file_found(fs, req, meta, name);
         if (meta->result == NJ_FILE_IS_DIR && !req->had_slash && !req->has_tried &&
             !req->is_handlers) {
-            nj__respond_redirect(req, name->p);
+            struct nj_str path = req->path;
+            nj_str_skip(&path, path.n_bytes > 0); /* its '/' */
+            nj__respond_redirect(req,
+                                 path.n_bytes > 0 ? path : (struct nj_str){name->p, name->n_bytes});
             return false;
         }
         if (req->had_slash && (meta->result == NJ_FILE_ABSENT || meta->result == NJ_FILE_IS_DIR))
-            return list_folder(fs, req, name);
+            return (req->path.n_bytes > 0 && next_index(fs, req, name)) ||
+                   list_folder(fs, req, name);
         break;
     case NJ__STAGE_VARIANT:
         if (!is_found || meta->version_hash != req->sibling_hash)
@@ -469,7 +472,7 @@ static enum outcome resolve(struct nj_file_server *fs, struct nj__file_request *
         if (is_answered)
             return OUTCOME_RESPONDED;
     }
-    if (!*x && !(*x = new_wait(fs, req))) {
+    if (!*x && !(*x = nj__file_wait_new(fs, req))) {
         nj__respond_busy(req);
         return OUTCOME_RESPONDED;
     }
@@ -528,8 +531,13 @@ void nj_file_server_serve(struct nj_file_server *fs, struct nj_txn *t,
         return;
     req.had_slash = target->had_slash;
     req.query = target->query;
-    if (nj_unlikely(t->rules))
+    if (nj_unlikely(t->rules)) {
         req.path = target->path;
+        if (is_get_or_head(t) && !name_file(fs, &req, &name)) {
+            nj__respond_plain_error(&req, 414);
+            return;
+        }
+    }
     if (is_get_or_head(t)) {
         if (nj__collect_fields(fs, head, &req) || fail(fs, &req, 431, &name))
             resolve_first(fs, &req, &name, now);
@@ -659,7 +667,7 @@ static void open_done(struct nj_file_server *fs, struct nj__file_job *job, nj_ns
         name.p = key;
         name.n_bytes += 1 + job->file.json;
     }
-    fill_meta(fs, &job->file, job->n_path, &meta);
+    nj__fill_meta(fs, &job->file, job->n_path, &meta);
     /* Unlink first: a response may lead to new requests, and may cancel others that wait. */
     nj_list_del(&job->pending);
     nj_lookup_cache_put(fs->meta_cache, &name, &meta, now);
@@ -683,18 +691,4 @@ void nj_file_server_job_done(struct nj_file_server *fs, struct nj_file_job *file
     else
         open_done(fs, job, now);
     nj__file_bodies_retry_reads(&fs->files);
-}
-
-void nj_file_server_retry_reads(struct nj_file_server *fs)
-{
-    const struct nj_file_ops *file_ops = fs->config.files;
-
-    if (!nj_list_empty(&fs->files.starved) && file_ops->has_room &&
-        file_ops->has_room(file_ops->ctx))
-        nj__file_bodies_retry_reads(&fs->files);
-}
-
-bool nj_file_server_has_refused_reads(const struct nj_file_server *fs)
-{
-    return !nj_list_empty(&fs->files.starved);
 }

@@ -7,6 +7,7 @@
 #include "http/files/file_body.h"
 #include "http/files/file_lookup_cache.h"
 #include "http/files/file_server.h"
+#include "http/files/mime_type.h"
 #include "http/proto/negotiate.h"
 #include "http/proto/path_cache.h"
 #include "http/proto/preconditions.h"
@@ -50,12 +51,28 @@ struct nj__file_request {
     struct nj_str accept;          /* parsed only for a listing */
     struct nj_str path;            /* plain; empty without rules of a site */
     struct nj_str query;
-    struct nj_preconditions conditions; /* last, and valid only with has_conditions */
+    struct nj_preconditions conditions; /* valid only with has_conditions */
+    struct {                            /* valid only with `path` */
+        uint32_t n_index;    /* bytes of the name of the site's index file at the end of the name */
+        struct nj_str index; /* names of index files that have not been tried */
+        struct nj_str type;  /* that the site has for the file; p NULL: none */
+    } of_site;
+};
+
+struct nj_file_wait {
+    struct nj_file_server *fs;
+    struct nj__file_job *job;         /* the job it waits for, or NULL */
+    struct nj_list link;              /* in job->waiters */
+    void (*on_end)(struct nj_txn *t); /* the transaction's, which is ours while it waits */
+    struct nj__file_request req;
+    bool *freed; /* set when the wait ends while a caller up the stack uses it */
+    char strings[NJ_PATH_MAX + NJ__REQ_FIELDS_MAX]; /* bytes of the stored query and fields */
 };
 
 struct nj_file_server {
     struct nj_file_server_config config;
     const struct nj_file_server_options *options;
+    struct nj_mime_options mime; /* of options, with a default_type: unknown extensions have it */
     struct nj__file_bodies files;
     struct nj_lookup_cache *meta_cache;
     struct nj_pool wait_pool;
@@ -98,6 +115,17 @@ struct nj__response_plan {
 void nj__eval_request(struct nj_file_server *fs, const struct nj__file_request *req,
                       const struct nj_file_meta *meta, struct nj__response_plan *out);
 
+/* Copies a request, with its strings, so that it can wait. NULL: no room is left. */
+struct nj_file_wait *nj__file_wait_new(struct nj_file_server *fs,
+                                       const struct nj__file_request *req);
+
+/* A compressed file has no precompressed sibling. */
+bool nj__may_have_siblings(const struct nj_file_server *fs, const struct nj_file_name *name);
+/* Converts a job's result, with the response fields derived from it. `n_path`: bytes of its path.
+ */
+void nj__fill_meta(const struct nj_file_server *fs, const struct nj_file_job *job, uint32_t n_path,
+                   struct nj_file_meta *out);
+
 /* --- responses --- */
 
 /* Each ends the request, which must not be touched afterwards. */
@@ -108,7 +136,7 @@ void nj__respond_plain_error(const struct nj__file_request *req, uint16_t status
 /* Sends 503: no waiting slot, job or body is left. */
 void nj__respond_busy(const struct nj__file_request *req);
 void nj__respond_options(const struct nj__file_request *req);
-void nj__respond_redirect(const struct nj__file_request *req, const char *name);
+void nj__respond_redirect(const struct nj__file_request *req, struct nj_str name);
 /* Sends 200, 206 or 304 with a file or a listing, as nj__eval_request() decided. */
 void nj__respond_object(struct nj_file_server *fs, const struct nj__file_request *req,
                         struct nj_file_meta *meta, const struct nj__response_plan *plan);

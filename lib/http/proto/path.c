@@ -219,12 +219,12 @@ size_t nj_path_encode(struct nj_str path, struct nj_str query, char *out)
     return n + escape(out + n, query.p, query.n_bytes, true);
 }
 
-size_t nj_path_dir_location(const char *name, struct nj_str query, char *out)
+size_t nj_path_dir_location(struct nj_str name, struct nj_str query, char *out)
 {
-    size_t n = 0, n_name = strlen(name);
-    NJ_ASSERT(n_name + query.n_bytes < NJ_PATH_MAX);
+    size_t n = 0;
+    NJ_ASSERT(name.n_bytes + query.n_bytes < NJ_PATH_MAX);
     out[n++] = '/';
-    n += escape(out + n, name, n_name, false);
+    n += escape(out + n, name.p, name.n_bytes, false);
     out[n++] = '/';
     return n + escape(out + n, query.p, query.n_bytes, true);
 }

@@ -88,4 +88,4 @@ size_t nj_path_encode(struct nj_str path, struct nj_str query, char *out);
  * and `query` come from one target, so together they are shorter than NJ_PATH_MAX. `out` has
  * NJ_PATH_LOCATION_MAX bytes and is not terminated.
  */
-size_t nj_path_dir_location(const char *name, struct nj_str query, char *out);
+size_t nj_path_dir_location(struct nj_str name, struct nj_str query, char *out);

@@ -113,6 +113,10 @@ static bool apply(struct nj_txn *t, const struct nj_site_rules *rules,
     t->is_https = t->named_scheme != NJ_SCHEME_NONE ? t->named_scheme == NJ_SCHEME_HTTPS
                                                     : t->framing->tls_suite != NULL;
     nj_sites_hold(rules->sites, t->set->shard_number);
+    if (nj_unlikely(rules->is_unlogged) && t->access) {
+        t->set->access.drop(t->set->access.ctx, t->access);
+        t->access = NULL;
+    }
     return (rules->keys & that_answer) && answer(t, rules, head, target);
 }
 
