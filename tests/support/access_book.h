@@ -38,12 +38,20 @@ static inline void book_put(void *ctx, struct nj_access_record *a)
     book.n_open--;
 }
 
+static inline void book_drop(void *ctx, struct nj_access_record *a)
+{
+    (void)ctx;
+    cr_assert_gt(book.n_open, 0);
+    book.used[a - book.open] = false;
+    book.n_open--;
+}
+
 /* An empty book, in which `n_max` records may be open at once. */
 static inline struct nj_access_ops book_begin(uint32_t n_max)
 {
     memset(&book, 0, sizeof book);
     book.n_max = n_max;
-    return (struct nj_access_ops){NULL, book_take, book_put};
+    return (struct nj_access_ops){NULL, book_take, book_put, book_drop};
 }
 
 /* When all connections have ended. */

@@ -480,7 +480,7 @@ static void handle(struct nj_request *req, struct nj_response *resp, void *arg)
 Test(config_settings_validate, handlers)
 {
     static const struct nj_route ok[] = {{.path = "/a", .handle = handle}};
-    static const struct nj_route bad[] = {{.path = "a", .handle = handle}};
+    static const struct nj_route bad[] = {{.path = "a b", .handle = handle}};
     struct nj_server_config c = good();
     struct nj_settings s;
     char why[256];
@@ -497,7 +497,7 @@ Test(config_settings_validate, handlers)
     c.routes = bad;
     c.n_routes = 1;
     cr_expect_eq(nj_settings_from_config(&s, &c, why, sizeof why), -1);
-    cr_expect(strstr(why, "route 0, a: expected a path"), "%s", why);
+    cr_expect(strstr(why, "route 0, a b: expected a path"), "%s", why);
     c.routes = ok;
     cr_assert_eq(nj_settings_from_config(&s, &c, why, sizeof why), 0, "handlers alone will do: %s",
                  why);
