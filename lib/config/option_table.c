@@ -30,7 +30,7 @@
 #define TIME(f, least)                                                                             \
     .kind = NJ_OPTION_TIME, AT(f), .min = least, .max = 86400,                                     \
     .expected = "a time such as 500ms or 10s", .value = "TIME"
-#define RELOADS .reload = NJ_RELOAD_TAKES
+#define RELOADS              .reload = NJ_RELOAD_TAKES
 /* The policy has a key for it, whose limits do not stand in the configuration. */
 #define IN_POLICY(where, as) .section = where, .key = as, .in_policy = true, RELOADS
 /* A key without an option. */
@@ -39,7 +39,7 @@
 #define KEY(where, as, form) KEY_AT(where, as, form), RELOADS
 /* Limits that can be "none". */
 #define SOME(f)              NUMBER(f, 1, 1 << 30, "a number"), .may_be_none = true, .value = "N"
-#define SOME_BYTES(f) SIZE(f, 1, NJ_BYTES_MAX, "a size such as 64KiB or 10MiB"), .may_be_none = true
+#define SOME_BYTES(f)        SIZE(f, 1, NJ_BYTES_MAX, "a size such as 64KiB or 10MiB"), .may_be_none = true
 #define SOME_RATE(f)                                                                               \
     .kind = NJ_OPTION_RATE, AT(f), .min = 1, .max = NJ_RATE_MAX, .expected = NJ_RATE_SYNTAX,       \
     .may_be_none = true, .value = "RATE"

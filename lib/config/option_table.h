@@ -25,8 +25,8 @@ enum nj_option_kind {
 
 /* What a reload does with a changed key of the file. */
 enum nj_reload {
-    NJ_RELOAD_NEVER,      /* names it: the key needs a restart */
-    NJ_RELOAD_TAKES,       /* takes it */
+    NJ_RELOAD_NEVER, /* names it: the key needs a restart */
+    NJ_RELOAD_TAKES, /* takes it */
     NJ_RELOAD_VALUE, /* takes it, but not a change from or to no value */
 };
 

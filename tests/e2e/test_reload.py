@@ -3,7 +3,6 @@
 import hashlib
 import os
 import re
-import signal
 import ssl
 import subprocess
 

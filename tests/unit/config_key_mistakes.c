@@ -69,24 +69,12 @@ static const char *const of_keys[][2] = {
 };
 
 static const char *const of_sites[][2] = {
-    {"name", "a.example"},
-    {"redirect", "301 /x"},
-    {"header", "add X-A: b"},
-    {"handler", "none"},
-    {"methods", "GET"},
-    {"cors", "*"},
-    {"hsts", "1d"},
-    {"try", "$path, /a"},
-    {"missing", "redirect https://a.example$path"},
-    {"root", "/usr"},
-    {"error_page", "404 /a"},
-    {"mime", ".a text/plain"},
-    {"listing", "on"},
-    {"log", "off"},
-    {"content_disposition", "attachment"},
-    {"acme", "/usr"},
-    {"alias", "/usr"},
-    {"rewrite", "/y/"},
+    {"name", "a.example"}, {"redirect", "301 /x"},   {"header", "add X-A: b"},
+    {"handler", "none"},   {"methods", "GET"},       {"cors", "*"},
+    {"hsts", "1d"},        {"try", "$path, /a"},     {"missing", "redirect https://a.example$path"},
+    {"root", "/usr"},      {"error_page", "404 /a"}, {"mime", ".a text/plain"},
+    {"listing", "on"},     {"log", "off"},           {"content_disposition", "attachment"},
+    {"acme", "/usr"},      {"alias", "/usr"},        {"rewrite", "/y/"},
 };
 
 /* A value that the key takes. */

@@ -392,15 +392,14 @@ static void check(struct world *w, const struct nj_sites *s, uint64_t seed)
     bool found = model_find(w, host, path, &e);
     cr_assert_eq(got != NULL, found, "seed %lu: %s %s", (unsigned long)seed, host.p, path.p);
     if (got)
-        cr_assert(got->keys == e.rules.keys && got->redirect_status == e.rules.redirect_status &&
-                      got->allow == e.rules.allow && got->deny == e.rules.deny &&
-                      same_fields(got, &e) && same_files(got, &e, path) &&
-                      got->handler == e.rules.handler &&
-                      nj_str_eq(got->handler_prefix, e.rules.handler_prefix),
-                  "seed %lu: %s %s: %x %u %u %u %u, expected %x %u %u %u %u", (unsigned long)seed,
-                  host.p, path.p, got->keys, got->redirect_status, got->allow, got->deny,
-                  got->n_fields, e.rules.keys, e.rules.redirect_status, e.rules.allow, e.rules.deny,
-                  e.rules.n_fields);
+        cr_assert(
+            got->keys == e.rules.keys && got->redirect_status == e.rules.redirect_status &&
+                got->allow == e.rules.allow && got->deny == e.rules.deny && same_fields(got, &e) &&
+                same_files(got, &e, path) && got->handler == e.rules.handler &&
+                nj_str_eq(got->handler_prefix, e.rules.handler_prefix),
+            "seed %lu: %s %s: %x %u %u %u %u, expected %x %u %u %u %u", (unsigned long)seed, host.p,
+            path.p, got->keys, got->redirect_status, got->allow, got->deny, got->n_fields,
+            e.rules.keys, e.rules.redirect_status, e.rules.allow, e.rules.deny, e.rules.n_fields);
 }
 
 /* 40 configurations of 25,000 requests: a million pairs. */
