@@ -87,7 +87,7 @@ const char *nj__policy_closest_name(const char *word, const char *(*name)(void *
 /* Words of other servers, and ours. */
 static const char *const foreign[][2] = {
     {"add_header", "header = add NAME: VALUE in [site] or [path]"},
-    {"autoindex", "listing in [files]"},
+    {"autoindex", "listing in [files], [site] or [path]"},
     {"client_max_body_size", "max_body in [limits]"},
     {"expires", "cache_control = max-age=SECONDS"},
     {"keepalive_timeout", "idle_timeout in [limits]"},
@@ -96,7 +96,6 @@ static const char *const foreign[][2] = {
     {"limit_req", "requests in [class]"},
     {"location", "a section [path SITE PATH]"},
     {"return", "redirect = 301 URL in [site] or [path]"},
-    {"rewrite", "redirect = 301 URL in [site] or [path]"},
     {"server_name", "a section [site NAME]"},
     {"server_tokens", "header = remove Server in [site]"},
     {"ssl_certificate", "cert in [tls]"},

@@ -23,7 +23,6 @@
 #define IDLE_TIMEOUT    (75 * NJ_SEC)
 
 #define PREFETCH_AHEAD 16u   /* connections */
-#define UNFINISHED_MAX 4u    /* second and later turns of connections in a step */
 #define FILE_RETRY_NS  NJ_MS /* interval for retrying jobs that wait for memory */
 
 /* --- life ---------------------------------------------------------------------------------- */
@@ -239,7 +238,7 @@ uint32_t nj_conns_process(struct nj_conns *cs, nj_ns now)
     struct nj_list batch;
     struct nj_tcb *t;
     uint8_t events;
-    uint32_t n_processed = 0, n_unfinished = 0;
+    uint32_t n_processed = 0;
 
     if (nj_unlikely(cs->tls))
         nj__tls_collect_handshakes(cs);
@@ -252,8 +251,6 @@ uint32_t nj_conns_process(struct nj_conns *cs, nj_ns now)
         if (n_processed % PREFETCH_AHEAD == 0 && batch.next != batch.prev) /* two or above */
             prefetch(cs, &batch);
         t = nj_tcp_next_ready(&batch, &events);
-        if (!t && n_unfinished++ < UNFINISHED_MAX)
-            t = nj_tcp_next_unfinished(cs->tcp, &events);
         if (!t)
             break;
         cs->tx_short = cs->n_tx_mbufs_left < cs->n_tx_reserve;

@@ -20,7 +20,7 @@ struct nj_http_options {
     nj_ns send_timeout;    /* longest time without progress of a response that has credit, or of its
                               file */
     uint64_t min_rate;     /* bytes per second that a peer must acknowledge on the average of
-                              send_timeout; time paced by our limits does not count; 0: no minimum */
+                              send_timeout, without time paced by our limits; 0: no minimum */
     /* Bytes per second of a request body that a peer must send on the average of body_timeout,
      * while the server waits for it and no response has begun. 0: no minimum. */
     uint64_t min_upload_rate;

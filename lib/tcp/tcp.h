@@ -24,7 +24,8 @@
 #include "wire/emit.h"
 #include "wire/packet.h"
 
-#define NJ_TCP_LISTEN_MAX 8
+#define NJ_TCP_LISTEN_MAX     8
+#define NJ_TCP_UNFINISHED_MAX 4u /* of a batch */
 
 struct nj_cc_ops;
 
@@ -152,8 +153,8 @@ nj_ns nj_tcp_next_deadline(const struct nj_tcp *tcp);
  * follows. */
 struct nj_tcb *nj_tcp_connect(struct nj_tcp *tcp, const struct nj_tuple *tuple, nj_ns now);
 
-/* Append all connections that have events to `batch`, an initialised list. Later events wait for
- * the next call. */
+/* Append all connections that have events to `batch`, an initialised list, and behind them up to
+ * NJ_TCP_UNFINISHED_MAX of nj_tcp_note_unfinished(). Later events wait for the next call. */
 void nj_tcp_take_ready_batch(struct nj_tcp *tcp, struct nj_list *batch);
 /* Remove the next connection from the batch; NULL when it is empty. *events: its events
  * (NJ_TCP_EV_*). A connection opened by a peer appears here first, with EV_OPENED: set tcb->user or
@@ -166,8 +167,6 @@ void nj_tcp_note_ready(struct nj_tcp *tcp, struct nj_tcb *tcb, uint8_t events);
 /* The user interrupts its work on the connection: put it behind all that are unfinished. Its events
  * wait there, so a peer with much work for the user does not delay the others. */
 void nj_tcp_note_unfinished(struct nj_tcp *tcp, struct nj_tcb *tcb);
-/* As nj_tcp_next_ready(), for the connection that has been unfinished for the longest time. */
-struct nj_tcb *nj_tcp_next_unfinished(struct nj_tcp *tcp, uint8_t *events);
 
 /* Number of contiguous bytes that can be read now. *data is valid until the next call on this
  * connection. */

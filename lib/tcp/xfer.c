@@ -123,14 +123,13 @@ void nj_tcp_note_unfinished(struct nj_tcp *tcp, struct nj_tcb *t)
         nj_list_push_back(&tcp->unfinished, &t->x->ready);
 }
 
-struct nj_tcb *nj_tcp_next_unfinished(struct nj_tcp *tcp, uint8_t *events)
-{
-    return nj_tcp_next_ready(&tcp->unfinished, events);
-}
-
 void nj_tcp_take_ready_batch(struct nj_tcp *tcp, struct nj_list *batch)
 {
+    struct nj_list *n;
+
     nj_list_splice(batch, &tcp->ready);
+    for (uint32_t i = 0; i < NJ_TCP_UNFINISHED_MAX && (n = nj_list_pop(&tcp->unfinished)); i++)
+        nj_list_push_back(batch, n);
 }
 
 struct nj_tcb *nj_tcp_next_ready(struct nj_list *batch, uint8_t *events)

@@ -411,8 +411,8 @@ Test(config_key_mistakes, pairs_of_the_table)
 /* Below a redirect, each key of a path is told, unless redirects have it, too. */
 Test(config_key_mistakes, keys_below_a_redirect)
 {
-    static const char *const of_redirects[] = {"name", "redirect", "header", "allow",
-                                               "deny", "cors",     "hsts"};
+    static const char *const of_redirects[] = {"name", "redirect", "header", "allow", "deny",
+                                               "cors", "hsts",     "log",    "acme"};
     char key[NJ_OPTION_KEY_BYTES], text[512];
     struct nj_diags warnings = {0};
 

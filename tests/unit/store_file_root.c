@@ -384,7 +384,7 @@ Test(store_file_root, roots_of_sites)
         cr_expect_eq(peek(&b, "/none//f"), NJ_FILE_ABSENT);
         cr_expect_eq(peek(&b, "/f//f"), NJ_FILE_ABSENT, "a file is no root");
         cr_expect_eq(peek(&b, "/..//f"), NJ_FILE_ABSENT);
-        cr_expect_eq(peek(&b, "/"), NJ_FILE_ABSENT);
+        cr_expect_eq(peek(&b, "/"), NJ_FILE_IS_DIR, "the root itself");
         cr_expect_eq(peek(&b, "//"), NJ_FILE_IS_DIR, "only the operator can give such a name");
         cr_assert_eq(list(&b, "/a/", "pub", page, sizeof page), NJ_FILE_OK);
         cr_expect(strstr(page, "Index of /pub/<") && strstr(page, "\"f\"") &&
