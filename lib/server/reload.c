@@ -18,7 +18,7 @@ struct reload {
     const struct nj_server_config *config;
     struct nj_tls_server_context *tls; /* NULL: TLS does not change */
     struct nj_diags faults, notes;
-    char why[512]; /* an error that is not in `faults` */
+    char why[1024]; /* errors that are not in `faults` */
 };
 
 enum nj_access_format nj__access_format(const struct nj_server_config *config)
@@ -52,7 +52,9 @@ static bool read_tls(struct reload *r)
 
     if (nj__tls_identity_read(r->identity, r->config, &r->tls, why, sizeof why) == 0)
         return true;
-    snprintf(r->why, sizeof r->why, "TLS: %s; the former certificates stay in use", why);
+    size_t n = strlen(r->why); /* of the settings */
+    snprintf(r->why + n, sizeof r->why - n, "%sTLS: %s; the former certificates stay in use",
+             n ? "\n" : "", why);
     return false;
 }
 
@@ -97,8 +99,10 @@ bool nj__server_read_again(struct nj_server *s)
                        .identity = &s->tls,
                        .access = s->access,
                        .supervisor = &s->supervisor};
-    bool ok = read_settings(&r) && read_tls(&r) && try_log(&r) && install(&r);
+    bool is_read = read_settings(&r);
+    bool ok = read_tls(&r) && is_read; /* errors of both are told */
 
+    ok = ok && try_log(&r) && install(&r);
     if (!ok)
         give_up(&r);
     nj_diags_free(&r.faults);
