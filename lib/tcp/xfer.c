@@ -112,6 +112,8 @@ void nj_tcp_note_ready(struct nj_tcp *tcp, struct nj_tcb *t, uint8_t events)
 {
     nj__tcb_attach_xfer(tcp, t);
     t->events |= events;
+    if (events & NJ_TCP_EV_DEAD)
+        nj_list_del(&t->x->ready); /* its end does not wait for a turn */
     if (!nj_list_linked(&t->x->ready))
         nj_list_push_back(&tcp->ready, &t->x->ready);
 }
