@@ -39,10 +39,10 @@
 #define KEY(where, as, form) KEY_AT(where, as, form), RELOADS
 /* Limits that can be "none". */
 #define SOME(f)              NUMBER(f, 1, 1 << 30, "a number"), .may_be_none = true, .value = "N"
-#define SOME_BYTES(f)        SIZE(f, 1, NJ_BYTES_MAX, "a size such as 64KiB or 10MiB"), .may_be_none = true
 #define SOME_RATE(f)                                                                               \
     .kind = NJ_OPTION_RATE, AT(f), .min = 1, .max = NJ_RATE_MAX, .expected = NJ_RATE_SYNTAX,       \
     .may_be_none = true, .value = "RATE"
+#define SOME_BYTES(f) SIZE(f, 1, NJ_BYTES_MAX, "a size such as 64KiB or 10MiB"), .may_be_none = true
 
 #define CACHE_MAX ((double)(1ull << 44)) /* 16 TiB */
 

@@ -18,6 +18,7 @@ from tests.netlab.world import until
 FIBERS = 2  # per lcore
 STUCK = FIBERS + 50
 PIECE = 16384
+FIRST = 100  # bytes
 
 
 class Reluctant(Client):
@@ -30,15 +31,20 @@ class Reluctant(Client):
             self.flush()
         return bool(data)
 
-    def post(self, path, body):
-        """Sends a request at once. Its body has to fit into the windows."""
+    def post(self, path, first):
+        """Sends a head and the first bytes of its body; end() sends the rest."""
         stream = self.h2.get_next_available_stream_id()
         fields = {":method": "POST", ":scheme": "http", ":authority": "nightjar", ":path": path}
         self.h2.send_headers(stream, list(fields.items()))
-        for at in range(0, len(body), PIECE):
-            self.h2.send_data(stream, body[at:at + PIECE], end_stream=at + PIECE >= len(body))
+        self.h2.send_data(stream, first)
         self.flush()
         return stream
+
+    def end(self, stream, rest):
+        """`rest` has to fit into the windows."""
+        for at in range(0, len(rest) or 1, PIECE):
+            self.h2.send_data(stream, rest[at:at + PIECE], end_stream=at + PIECE >= len(rest))
+        self.flush()
 
     def settle(self):
         """Waits for the server's SETTINGS and its connection window."""
@@ -142,19 +148,24 @@ class Handlers(ServerCase):
         self.assertEqual(413, client.response(1)[0])
 
     def test_more_stuck_than_stacks(self):
-        """All handlers wait for a zero window. After one WINDOW_UPDATE all of them finish."""
+        """
+        All handlers wait for the rest of a body, then for a zero window. After one WINDOW_UPDATE
+        all of them finish. None runs for long before it waits: the strategy stays the same.
+        """
         clients = [self.enter(Reluctant) for _ in range(4)]  # some on each lcore
         body = os.urandom(100000)  # more than the buffer of a response
         streams = []
         for client in clients:
             client.settle()
-            streams.append([client.post("/echo", body) for _ in range(STUCK)])
+            streams.append([client.post("/echo", body[:FIRST]) for _ in range(STUCK)])
         until("stacks in use", lambda: self.ewyk()[0]["fibers_in_use"] >= FIBERS and
               self.ewyk()[0]["waiting"] >= 50)
         beside = self.enter(Client)
         for _ in range(20):
             self.assertEqual(200, beside.get("/hello")[0])
-        for client in clients:
+        for client, mine in zip(clients, streams):
+            for stream in mine:
+                client.end(stream, body[FIRST:])
             client.h2.increment_flow_control_window(1 << 28)
             client.h2.update_settings({SettingCodes.INITIAL_WINDOW_SIZE: 1 << 20})
             client.flush()
@@ -179,7 +190,8 @@ class Handlers(ServerCase):
             client.settle()
             client.request("/slow?ms=5000")
             client.request("/events?n=100")
-            stream = client.post("/echo", bytes(1000 * i))
+            stream = client.post("/echo", b"")
+            client.end(stream, bytes(1000 * i))
             if i % 2:
                 client.h2.reset_stream(stream)
                 client.flush()

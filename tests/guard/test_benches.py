@@ -210,6 +210,7 @@ def cases(written, folder):
              peers__bench=returns((run, {}, {}, ANY))),
         Case("peers --http1", ["peers.table", "peers.http1_ratios"],
              peers__bench=returns((run, {}, {}, ANY))),
+        Case("reloads", ["reloads.judge"], reloads__run=returns({}), reloads__show=ANY),
         Case("serve", ["serve.table", "serve.label"], serve__Memory=ANY, serve__Bench=ANY),
         Case("synflood", ["synflood.report"], synflood__World=worlds, synflood__Router=ANY,
              synflood__first_of=ANY, synflood__watch=returns({})),

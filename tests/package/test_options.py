@@ -67,7 +67,8 @@ class Options(unittest.TestCase):
         topics = re.findall(r"^  ([a-z]+) ", "\n".join(short[short.index(next(
             line for line in short if "--help TOPIC" in line)):]), re.M)
         groups = re.findall(r"^## ([a-z]+)$", read(PAGE), re.M)
-        self.assertEqual([*groups, "all"], topics)
+        after = groups.index("policy") + 1
+        self.assertEqual([*groups[:after], "sites", *groups[after:], "all"], topics)
         options = []
         for topic in groups:
             text = run(PROGRAM, "--help", topic)
@@ -79,17 +80,19 @@ class Options(unittest.TestCase):
         self.assertIn("did you mean storage?", done.stderr)
 
     def test_each_option_has_a_key(self):
-        rows = re.findall(r"^\| `--([\w-]+).*\| ([^|]*) \|$", read(PAGE), re.M)
+        rows = re.findall(r"^\| `--([\w-]+).*\| ([^|]*) \| ([^|]*) \|$", read(PAGE), re.M)
         self.assertGreater(len(rows), 60)
         page = read(CONF_MAN).replace("\\-", "-")
-        for option, key in rows:
-            if option in ("config", "check", "help", "version", "print-preset", "print-placement"):
+        for option, key, change in rows:
+            if option in ("config", "check", "explain", "explain-from", "json", "help", "version",
+                          "print-preset", "print-placement"):
                 self.assertEqual("", key.strip())
                 continue
             section, name = re.fullmatch(r"`\[([\w ]+)\]` `(\w+)`", key).groups()
             section = section.replace("class default", "class NAME")
             part = re.search(rf"^\.SS \[{section}\]\n(.*?)^\.S", page, re.M | re.S)[1]
             self.assertIn(f"\\fB{name}\\fR = ", part)
+            self.assertRegex(change, "^(reload|restart)")
 
     def test_load_has_the_same_options(self):
         documented = re.findall(r"^(?:\\fB\\-\w\\fR, )?\\fB\\-\\-(\S+?)\\fR", read(LOAD_MAN), re.M)

@@ -78,6 +78,7 @@ class Service(unittest.TestCase):
         self.assertEqual(["--file-prefix", "%N", "$NIGHTJAR_EAL", "--", "$NIGHTJAR_OPTIONS"],
                          shlex.split(command)[1:])
         with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o777)  # the server's user writes the log
             options = " ".join(variables["NIGHTJAR_OPTIONS"])
             for path in "/srv/www", "/var/log/nightjar":
                 self.assertIn(path, options)
