@@ -150,7 +150,7 @@ static void reset_h1(void *h1, enum nj_reset why)
 
     mark_ready_h1(h1);
     if (is_full && t && !t->head_sent_at) {
-        nj_h1_drain(h1); /* the rest of the request is not read */
+        nj_h1_drain(h1, false); /* the rest of the request is not read */
         nj_file_server_cancel(t);
         nj_respond_error(t, 503, (struct nj_field){0});
     } else {

@@ -200,10 +200,10 @@ static void write_output(struct nj_conn *c, nj_ns now)
         return;
     bool has_session = nj__conn_has_session(c);
     bool may_write = nj_likely(!c->conns->tx_short) || !c->failed || nj__conn_has_send_share(c);
-    if (nj_unlikely(c->conns->draining) && c->state == NJ_CONN_H1 && has_session)
-        nj_h1_drain(c->active->h1); /* after its input was read, which may have a request */
-    if (has_session && may_write)   /* the GOAWAY of a failed connection asks for no room */
+    if (has_session && may_write) /* the GOAWAY of a failed connection asks for no room */
         nj__session_output(c);
+    if (nj_unlikely(c->conns->draining) && c->state == NJ_CONN_H1 && has_session)
+        nj_h1_drain(c->active->h1, nj__conn_has_unread(c));
     if (c->failed || has_peer_left(c) || nj__session_is_finished(c))
         nj__conn_begin_linger(c, now);
 }

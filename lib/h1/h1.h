@@ -129,9 +129,10 @@ uint32_t nj_h1_n_requests(const struct nj_h1 *h);
 bool nj_h1_is_idle(const struct nj_h1 *h);
 
 /* Graceful shutdown: the open request is the last one, and its response says `Connection: close` if
- * its head is not yet sent. So is a request whose head has begun to arrive. Without one the
- * connection is finished once the outbox is empty. */
-void nj_h1_drain(struct nj_h1 *h);
+ * its head is not yet sent. So is a request whose head has begun to arrive, or, with `has_unread`,
+ * is among bytes that the connection has received. Without one the connection is finished once the
+ * outbox is empty. */
+void nj_h1_drain(struct nj_h1 *h, bool has_unread);
 /* The peer took too long for a head or a trailer section: 408, unless a response has begun, and the
  * end of the connection. For anything else, as a record of TLS: the end alone, also of an open
  * request, as by nj_h1_reset(). Either is counted, and reported by on_refusal_counted. */

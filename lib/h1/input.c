@@ -269,5 +269,5 @@ void nj_h1_end_for_timeout(struct nj_h1 *h)
         nj__h1_count_refusal(h, NJ_C_h1_slow);
     h->rest_may_come = false;
     nj_h1_reset(h);
-    nj_h1_drain(h);
+    nj_h1_drain(h, false);
 }

@@ -48,10 +48,10 @@ void nj__h1_request_close(struct nj_h1 *h, bool complete)
     h->request_user = NULL;
 }
 
-void nj_h1_drain(struct nj_h1 *h)
+void nj_h1_drain(struct nj_h1 *h, bool has_unread)
 {
     h->last = true;
-    if (!h->open && h->n_seen == 0) /* and no head has begun */
+    if (!h->open && h->n_seen == 0 && !has_unread) /* and no head has begun */
         nj__h1_end(h);
 }
 

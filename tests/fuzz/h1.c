@@ -277,7 +277,7 @@ static uint32_t run(const uint8_t *data, size_t n_bytes, uint32_t chunk, uint32_
         NJ_CHECK(nj_h1_buffered_bytes(f.h) <= 1u << 20);
         (void)nj_h1_unfinished_since(f.h, at);
         if (flags & DRAIN && at % 3 == 0)
-            nj_h1_drain(f.h);
+            nj_h1_drain(f.h, false);
     }
     nj_h1_end_for_timeout(f.h);
     (void)output(&f);

@@ -221,3 +221,32 @@ Test(conn_http1_attacks, pipelined_floods)
     cr_expect_gt(n_steps, 0);
     hr_free(s.h);
 }
+
+/* All connections are reset while their pipelines wait for further turns: they end in one step. */
+Test(conn_http1_attacks, ends_of_interrupted_pipelines)
+{
+    enum { N = 8, N_REQUESTS = 50 };
+    struct hr *h = hr_start(hr_new(routes, NJ_ARRAY_LEN(routes)));
+    struct rig_peer *p[N];
+    char text[1460] = "";
+
+    for (uint32_t i = 0; i < N_REQUESTS; i++)
+        strcat(text, "GET /n HTTP/1.1\r\nHost:a\r\n\r\n");
+    for (uint32_t i = 0; i < N; i++) {
+        p[i] = rig_connect(h->r, (uint16_t)(1000 + i));
+        http1_get(h->r, p[i], "/n");
+    }
+    hr_settle(h);
+    uint64_t before = rig_count(h->r, NJ_C_requests);
+    for (uint32_t i = 0; i < N; i++)
+        http1_send(h->r, p[i], text);
+    rig_step(h->r);
+    uint64_t n_answered = rig_count(h->r, NJ_C_requests) - before;
+    cr_expect(n_answered >= N && n_answered < N * N_REQUESTS, "%lu", n_answered);
+    nj_tcp_abort_all(&h->r->s->tcp, h->r->now);
+    rig_step(h->r);
+    cr_expect_eq(h->r->s->conns.pool.n_used, 0);
+    cr_expect_eq(h->r->s->conns.txns.pool.n_used, 0);
+    hr_settle(h);
+    hr_free(h);
+}

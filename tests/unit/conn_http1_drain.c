@@ -154,6 +154,32 @@ Test(conn_http1_drain, first_requests_that_are_not_read_yet)
     }
 }
 
+/* A pipeline is interrupted after some requests: the next one is the last, and says so. */
+Test(conn_http1_drain, pipelines)
+{
+    enum { N = 20 };
+
+    for (int yields = 0; yields < 2; yields++) {
+        struct rig *r = rig_new();
+        struct rig_peer *p = rig_connect(r, 1000);
+        struct http1_reply a = {0};
+        char text[1200] = "";
+        for (int i = 0; i < N; i++)
+            strcat(text, "GET /none HTTP/1.1\r\nHost: a\r\n\r\n");
+        http1_get(r, p, "/none"); /* a worker looks for the file */
+        rig_settle(r);
+        http1_send(r, p, text);
+        drain(r, yields);
+        rig_run(r, NJ_SEC);
+        uint32_t n = http1_count(p, &a);
+        cr_expect(n > 2 && n < 1 + N && a.status == 404 && a.says_close, "%u: %s", n, a.head);
+        cr_expect_eq(rig_count(r, NJ_C_requests), n);
+        http1_expect_closed(r, p);
+        step_out(r, p);
+        rig_free(r);
+    }
+}
+
 /* A request whose head has begun to arrive is the last one. */
 Test(conn_http1_drain, heads_that_are_incomplete)
 {

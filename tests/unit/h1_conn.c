@@ -122,7 +122,7 @@ Test(h1_conn, a_request_ends_when_its_response_is_taken)
     rig_say(r, GET("/1"));
     cr_expect(!rig_last(r)->closed && nj_h1_n_requests(r->h) == 1);
     cr_expect(nj_h1_may_read(r->h) && !nj_h1_is_finished(r->h) && !nj_h1_is_idle(r->h));
-    nj_h1_drain(r->h);
+    nj_h1_drain(r->h, false);
     cr_expect_eq(rig_say(r, GET("/2")), 0);
     cr_expect(rig_last(r)->complete && r->n_req == 1 && !nj_h1_is_finished(r->h));
     r->room = 0;
@@ -180,7 +180,7 @@ Test(h1_conn, kept_bytes_and_input)
     cr_expect_eq(left, sizeof GET("/4") - 1);
     cr_expect_eq(r->n_req, 3);
     keep(r, rest + sizeof rest - 1 - left);
-    nj_h1_drain(r->h); /* the open request is the last one */
+    nj_h1_drain(r->h, false); /* the open request is the last one */
     rig_answer(r, rig_last(r));
     rig_output(r);
     cr_expect_eq(nj_h1_input(r->h, (const uint8_t *)"", 0), 0);
@@ -273,7 +273,7 @@ Test(h1_conn, kept_bytes_of_a_body)
 Test(h1_conn, drain)
 {
     struct rig *r = rig_new(); /* without a request */
-    nj_h1_drain(r->h);
+    nj_h1_drain(r->h, false);
     cr_expect(nj_h1_is_finished(r->h));
     cr_expect_eq(rig_say(r, GET("/1")), 0);
     cr_expect_eq(r->n_req, 0);
@@ -281,7 +281,7 @@ Test(h1_conn, drain)
 
     r = rig_new(); /* before the response */
     rig_say(r, GET("/1?l"));
-    nj_h1_drain(r->h);
+    nj_h1_drain(r->h, false);
     cr_expect(!nj_h1_is_finished(r->h));
     rig_answer(r, rig_last(r));
     rig_output(r);
@@ -291,7 +291,7 @@ Test(h1_conn, drain)
 
     r = rig_new(); /* within the response */
     rig_say(r, GET("/1?d"));
-    nj_h1_drain(r->h);
+    nj_h1_drain(r->h, false);
     cr_expect(!nj_h1_is_finished(r->h));
     rig_release(rig_last(r)->body, 1);
     rig_output(r);
@@ -301,7 +301,7 @@ Test(h1_conn, drain)
 
     r = rig_new(); /* after the response; a part of a head is there */
     rig_say(r, GET("/1") "GET /2");
-    nj_h1_drain(r->h);
+    nj_h1_drain(r->h, false);
     cr_expect(!nj_h1_is_finished(r->h));
     cr_expect_eq(nj_h1_unfinished_since(r->h, 5), 5);
     rig_say(r, " HTTP/1.1\r\nHost: h\r\n\r\n");
