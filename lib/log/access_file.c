@@ -386,7 +386,7 @@ static void check_renamed(struct nj_access_file *f, nj_ns now)
 {
     struct stat st;
 
-    if (!f->regular || is_stdout(f->path) || now < f->recheck_at)
+    if ((!f->regular && !f->has_old_file) || is_stdout(f->path) || now < f->recheck_at)
         return;
     f->recheck_at = now + NJ_ACCESS_CHECK_NS;
     if (stat(f->path, &st) == 0) {

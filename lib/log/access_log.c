@@ -8,11 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/assert.h"
 #include "base/relaxed_atomics.h"
 #include "base/compiler.h"
 #include "base/pool.h"
+#include "base/set_error.h"
 #include "log/access_file.h"
 #include "log/log.h"
 #include "threads/os_clock.h"
@@ -163,7 +165,13 @@ void nj_access_log_reopen(struct nj_access_log *log)
 int nj_access_log_try(const char *path, char *why, size_t why_bytes)
 {
     struct nj_access_file file;
+    struct stat st;
+    char text[512];
 
+    if (stat(path, &st) == 0 && S_ISFIFO(st.st_mode)) /* its reader would see the end of it */
+        return nj_access_file_check(path, text, sizeof text) == 0
+                   ? 0
+                   : nj_set_error(why, why_bytes, "%s", text);
     if (nj_access_file_open(&file, path, why, why_bytes) != 0)
         return -1;
     nj_access_file_close(&file);

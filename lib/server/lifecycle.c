@@ -88,6 +88,7 @@ static void release_process(const struct nj_server *s)
 static void free_server(struct nj_server *s)
 {
     sem_destroy(&s->supervisor.stops);
+    pthread_mutex_destroy(&s->reload_lock);
     nj_settings_free(&s->settings);
     nj_presets_free(&s->presets);
     nj_pages_unmap(s, sizeof *s);
@@ -149,6 +150,7 @@ static struct nj_server *create_server(bool is_program, int eal_argc, char **eal
         return NULL;
     }
     sem_init(&s->supervisor.stops, 0, 0);
+    pthread_mutex_init(&s->reload_lock, NULL);
     s->is_program = is_program;
     s->output_wait = &output_wait;
     if (read_config(s, eal_argc, eal_argv, config, why, why_bytes) == 0)
@@ -234,12 +236,14 @@ int nj_server_start(struct nj_server *s, char *why, size_t why_bytes)
 
 int nj_server_reload(struct nj_server *s)
 {
+    pthread_mutex_lock(&s->reload_lock);
     nj__service_reloading(&s->service);
     if (s->access)
         nj_access_log_reopen(s->access);
     nj__root_watch_check(&s->housekeeping.root);
     bool ok = nj__server_read_again(s);
     nj__service_reloaded(&s->service, ok, nj_mgmt_sum_counter(&s->view, NJ_C_connections));
+    pthread_mutex_unlock(&s->reload_lock);
     return ok ? 0 : NJ_ERR_INVALID;
 }
 

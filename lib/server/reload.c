@@ -100,7 +100,7 @@ bool nj__server_read_again(struct nj_server *s)
                        .access = s->access,
                        .supervisor = &s->supervisor};
     bool is_read = read_settings(&r);
-    bool ok = read_tls(&r) && is_read; /* errors of both are told */
+    bool ok = read_tls(&r) && is_read; /* a faulty file does not hide errors of certificates */
 
     ok = ok && try_log(&r) && install(&r);
     if (!ok)

@@ -5,6 +5,7 @@
  * that starts, waits for or frees the server; one at a time (nightjar/server.h). */
 #pragma once
 
+#include <pthread.h>
 #include <sched.h>
 
 #include "config/worker_placement.h"
@@ -31,6 +32,7 @@ struct nj_server {
     struct nj_privileges privileges;
     struct nj_shards shards;
     struct nj_ports ports;
+    pthread_mutex_t reload_lock; /* one nj_server_reload() at a time */
     struct nj_policy_in_force policy;
     struct nj_tls_identity tls;
     struct nj_file_serving files;
