@@ -95,8 +95,8 @@ static inline void nj_str_skip(struct nj_str *s, uint32_t n)
     s->n_bytes -= n;
 }
 
-/* Remove what stands before the first `mark` from `rest`, and the mark. Without a mark that is all
- * of `rest`; then false. */
+/* Split `rest` at the first `mark`: *part gets the bytes before it, `rest` keeps those behind it.
+ * False: there is no mark; *part gets all of `rest`. */
 static inline bool nj_str_cut(struct nj_str *rest, char mark, struct nj_str *part)
 {
     const char *at = memchr(rest->p, mark, rest->n_bytes);

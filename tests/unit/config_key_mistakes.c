@@ -296,6 +296,18 @@ Test(config_key_mistakes, names_of_options)
     }
 }
 
+/* Writes a configuration file and names it in *c. */
+static void give_file(struct nj_server_config *c, char *path, size_t n, const char *text)
+{
+    if (!scratch[0])
+        scratch_make();
+    snprintf(path, n, "%s/nightjar.conf", scratch);
+    FILE *f = fopen(path, "w");
+    cr_assert(f && fputs(text, f) > 0 && fclose(f) == 0);
+    nj_server_config_init(c);
+    c->policy_file = path;
+}
+
 /* Values that only all settings together show to be wrong: the line is that of the file. */
 Test(config_key_mistakes, values_that_do_not_go_together)
 {
@@ -316,15 +328,10 @@ Test(config_key_mistakes, values_that_do_not_go_together)
     };
     char path[64], why[512];
 
-    scratch_make();
-    snprintf(path, sizeof path, "%s/nightjar.conf", scratch);
     for (size_t i = 0; i < NJ_ARRAY_LEN(cases); i++) {
         struct nj_server_config c;
         struct nj_settings s;
-        nj_server_config_init(&c);
-        FILE *f = fopen(path, "w");
-        cr_assert(f && fputs(cases[i].text, f) > 0 && fclose(f) == 0);
-        c.policy_file = path;
+        give_file(&c, path, sizeof path, cases[i].text);
         cr_expect_eq(nj_settings_from_partial_config(&s, &c, why, sizeof why), -1, "%s",
                      cases[i].text);
         cr_expect(strncmp(why, path, strlen(path)) == 0 && strstr(why, cases[i].told), "%s: %s",
@@ -341,12 +348,7 @@ Test(config_key_mistakes, the_command_line_is_named_by_its_option)
     struct nj_server_config c;
     struct nj_settings s;
 
-    scratch_make();
-    snprintf(path, sizeof path, "%s/nightjar.conf", scratch);
-    FILE *f = fopen(path, "w");
-    cr_assert(f && fputs(text, f) > 0 && fclose(f) == 0);
-    nj_server_config_init(&c);
-    c.policy_file = path;
+    give_file(&c, path, sizeof path, text);
     c.vlan[0] = "9999";
     cr_expect_eq(nj_settings_from_partial_config(&s, &c, why, sizeof why), -1);
     cr_expect(strncmp(why, "--vlan 9999: ", 13) == 0, "%s", why);
@@ -451,7 +453,7 @@ Test(config_key_mistakes, names_of_lists)
                      "p:4: list = offce: there is no [list offce]: did you mean office?\n");
 }
 
-/* Errors that only all settings together show are told all at once. */
+/* The errors of settings that depend on each other are told all at once. */
 Test(config_key_mistakes, several_errors)
 {
     static const char text[] = "[network]\nvlan = 5000\n[files]\nroot = /nowhere\n[tls]\n"
@@ -460,12 +462,7 @@ Test(config_key_mistakes, several_errors)
     struct nj_server_config c;
     struct nj_settings s;
 
-    scratch_make();
-    snprintf(path, sizeof path, "%s/nightjar.conf", scratch);
-    FILE *f = fopen(path, "w");
-    cr_assert(f && fputs(text, f) > 0 && fclose(f) == 0);
-    nj_server_config_init(&c);
-    c.policy_file = path;
+    give_file(&c, path, sizeof path, text);
     cr_expect_eq(nj_settings_from_partial_config(&s, &c, why, sizeof why), -1);
     cr_expect_str_eq(why, "3 errors, see above; nothing was started");
     cr_expect_eq(s.faults.n, 3);

@@ -130,7 +130,7 @@ static const struct {
      "redirect = none for the target, in a [path] section\n"
      "p:5: warning: redirect = 301 http://a$path: a loop: a request for /x comes back to this "
      "section: set redirect = none for the target, in a [path] section"},
-    {"[site a]\nredirect = 301 https://$host$path\n", ""}, /* who has https is not known */
+    {"[site a]\nredirect = 301 https://$host$path\n", ""}, /* another server may have https */
     {"[site a]\nredirect = https\n",
      "2: redirect = https: no port of this server speaks https: set cert and key in [tls]"},
     {"[site a]\nhsts = 1d\n",
