@@ -181,6 +181,8 @@ static void report_sites(struct nj__report *r, const struct nj_policy_file *f)
     }
     for (uint32_t i = 0; i < s->n_paths; i++) {
         struct nj_str p = s->paths[i].path;
+        if (nj_site_is_of_acme(&s->paths[i].rules))
+            continue; /* a key of its site */
         report_section(r, f, s->path_at[i], "path");
         if (p.p[0] == '*')
             nj__report_value(r, "matches", "paths that end in %s", p.p + 1);

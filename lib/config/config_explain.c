@@ -182,13 +182,34 @@ static bool set_the_same(const struct nj_ini_entry *a, const struct nj_ini_entry
     return n == strcspn(at_b, ": \t") && memcmp(at_a, at_b, n) == 0; /* in lower case */
 }
 
+/* The path of the key `acme` is collected as a second time its site. */
+static bool is_of_acme(const struct explain *x, uint32_t i)
+{
+    return i > 0 && x->section[i] == x->section[0];
+}
+
+/* Do the rules of `acme` say what this line says? */
+static bool acme_overrides(const struct nj_ini_entry *e)
+{
+    static const char *const keys[] = {"redirect", "allow",   "deny",    "methods", "missing",
+                                       "try",      "handler", "listing", "root",    "default_type"};
+
+    for (size_t i = 0; i < NJ_ARRAY_LEN(keys); i++)
+        if (strcmp(keys[i], e->key) == 0)
+            return true;
+    return false;
+}
+
 /* Does a section from the i-th on have a line that sets the same? */
 static bool is_overridden(const struct explain *x, const struct nj_ini_entry *e, uint32_t i)
 {
-    for (; i < x->n_sections; i++)
-        for (uint32_t k = 0; k < x->section[i]->n; k++)
+    for (; i < x->n_sections; i++) {
+        if (is_of_acme(x, i) && acme_overrides(e))
+            return true;
+        for (uint32_t k = 0; k < x->section[i]->n && !is_of_acme(x, i); k++)
             if (set_the_same(&x->f->ini->entry[x->section[i]->first + k], e))
                 return true;
+    }
     return false;
 }
 
@@ -205,6 +226,8 @@ static void report_sections(const struct explain *x)
 
     for (uint32_t i = 0; i < x->n_sections; i++) {
         const struct nj_ini_section *s = x->section[i];
+        if (is_of_acme(x, i))
+            continue;
         nj__report_item(x->r, strncmp(s->name, "site", 4) == 0 ? "site" : "path",
                         s->name + 4 + strspn(s->name + 4, " \t"), s->file, s->line);
         for (uint32_t k = s->first; k < s->first + s->n; k++)
@@ -262,16 +285,11 @@ static bool report_file(const struct explain *x, const struct nj_site_rules *rul
     char path[2 * NJ_PATH_MAX], to[NJ_PATH_LOCATION_MAX];
     bool is_listed =
         rules && rules->keys & NJ_SITE_LISTING ? rules->listing : x->s->config->listing;
-    const char *root = x->s->config->root;
     struct stat st;
 
-    if (folder.n_bytes > 0)
-        folder = (struct nj_str){folder.p + 1, folder.n_bytes - 3};
-    bool is_absolute = folder.n_bytes > 0 && folder.p[0] == '/';
-    snprintf(path, sizeof path, "%s%s%.*s/%s", is_absolute ? "" : root,
-             is_absolute || folder.n_bytes == 0 ? "" : "/", (int)folder.n_bytes,
-             folder.n_bytes > 0 ? folder.p : "", name);
-    if (stat(path, &st) != 0)
+    if (!nj__site_name_file(path, sizeof path, x->s->config->root, folder,
+                            (struct nj_str){name, (uint32_t)strlen(name)}) ||
+        stat(path, &st) != 0)
         return false;
     if (!S_ISDIR(st.st_mode))
         nj__report_value(x->r, "file", "%s", path);
@@ -313,7 +331,7 @@ static bool report_file_of_path(const struct explain *x, const struct nj_site_ru
 /* The file in place of an absent one. */
 static bool report_other_file(const struct explain *x, const struct nj_site_rules *rules)
 {
-    bool is_whole = nj_str_eq(rules->try_file, NJ_SITE_TRY_WHOLE);
+    bool is_whole = nj_site_is_of_acme(rules);
 
     return report_file(x, rules, is_whole ? rules->files : rules->root,
                        is_whole ? x->path.name : rules->try_file.p);
@@ -331,6 +349,8 @@ static void report_answer_of_files(const struct explain *x, const struct nj_site
         nj__report_value(x->r, "handler", "if one has the path");
     if (x->path_result == NJ_PATH_HIDDEN)
         nj__report_value(x->r, "status", "404: a name begins with a dot, see [files] dotfiles");
+    else if (rules && nj_site_hides(rules, x->plain))
+        nj__report_value(x->r, "status", "404: no token of a challenge (RFC 8555 8.3)");
     else if (!root)
         nj__report_value(x->r, "status", "unknown: [files] root is not set");
     else if (report_file_of_path(x, rules) ||

@@ -214,15 +214,15 @@ static bool parse_switch(struct nj__policy_reader *r, const struct nj_ini_entry 
 }
 
 /* A path of the site (RFC 8555 8.3) with the files of dehydrated, FOLDER/TOKEN, or else those of
- * certbot's webroot, FOLDER/.well-known/acme-challenge/TOKEN. */
+ * certbot's webroot, FOLDER/.well-known/acme-challenge/TOKEN; nothing else of either. */
 static void parse_acme(struct nj__policy_reader *r, uint32_t site, const struct nj_ini_entry *e)
 {
     struct nj_site_sections *s = r->f->sites;
     struct nj_path_def d = {.site = site,
                             .path = NJ_STR(ACME_PATH),
                             .rules = {.keys = NJ_SITE_REDIRECT | NJ_SITE_ALLOW | NJ_SITE_DENY |
-                                              NJ_SITE_METHODS | NJ_SITE_MISSING | NJ_SITE_TRY |
-                                              NJ_SITE_ALIAS | NJ_SITE_LISTING |
+                                              NJ_SITE_HANDLER | NJ_SITE_METHODS | NJ_SITE_MISSING |
+                                              NJ_SITE_TRY | NJ_SITE_ALIAS | NJ_SITE_LISTING |
                                               NJ_SITE_DEFAULT_TYPE,
                                       .try_file = NJ_SITE_TRY_WHOLE,
                                       .default_type = "text/plain"}};
@@ -280,6 +280,20 @@ bool nj__site_parse_file_key(struct nj__policy_reader *r, bool is_site, uint32_t
 bool nj__site_folder_is_absolute(const struct nj_site_folder *f)
 {
     return f->name.p[1] == '/';
+}
+
+bool nj__site_name_file(char *to, size_t n_max, const char *root, struct nj_str folder,
+                        struct nj_str name)
+{
+    if (folder.n_bytes > 0)
+        folder = (struct nj_str){folder.p + 1, folder.n_bytes - 3}; /* without its slashes */
+    bool is_absolute = folder.n_bytes > 0 && folder.p[0] == '/';
+    if (!is_absolute && !root)
+        return false;
+    int n = snprintf(to, n_max, "%s%s%.*s/%.*s", is_absolute ? "" : root,
+                     is_absolute || folder.n_bytes == 0 ? "" : "/", (int)folder.n_bytes,
+                     folder.n_bytes > 0 ? folder.p : "", (int)name.n_bytes, name.p);
+    return n > 0 && (size_t)n < n_max;
 }
 
 /* The folder of an ACME client may come later. */

@@ -35,6 +35,10 @@ bool nj__site_parse_key(struct nj__policy_reader *r, bool is_site, uint32_t inde
 bool nj__site_parse_file_key(struct nj__policy_reader *r, bool is_site, uint32_t index,
                              const char *key, const struct nj_ini_entry *e);
 bool nj__site_folder_is_absolute(const struct nj_site_folder *f);
+/* The file system's name of the file `name` below `folder` ("/FOLDER//" of the rules; empty:
+ * `root`). `root` may be NULL. False: it is needed, or the name is too long. */
+bool nj__site_name_file(char *to, size_t n_max, const char *root, struct nj_str folder,
+                        struct nj_str name);
 /* Report folders that cannot be read. */
 void nj__site_check_folders(struct nj__policy_reader *r);
 

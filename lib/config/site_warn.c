@@ -10,6 +10,7 @@
 #include "config/config_by_name.h"
 #include "config/policy_warn.h"
 #include "config/site_sections.h"
+#include "http/proto/path.h"
 #include "http/site/site_location.h"
 
 #define HOPS_MAX    8        /* of redirects that are followed */
@@ -21,8 +22,8 @@ struct ctx {
     const struct nj_sites *table;
     struct nj_diags *out;
     bool has_tls;
-    const char *tls_port, *root; /* root: NULL without one */
-    bool *has_exception;         /* of each site: a path takes its redirect away */
+    const char *tls_port, *root, *dotfiles; /* NULL: not set */
+    bool *has_exception;                    /* of each site: a path takes its redirect away */
 };
 
 /* A section of a site or a path, and a request that it has. */
@@ -223,16 +224,31 @@ static void warn_of_path(const struct ctx *w, const struct section *x)
 static void warn_of_try(const struct ctx *w, const struct section *x)
 {
     const struct nj_ini_entry *e = entry_in(w, x->at, "try");
+    const struct nj_site_rules *r = nj_sites_find(w->table, str_of(x->host), str_of(x->path));
     char path[NJ_INI_VALUE_BYTES + NJ_PATH_MAX];
     struct stat st;
 
-    if (!w->root || x->rules->try_file.n_bytes == 0)
-        return;
-    snprintf(path, sizeof path, "%s/%.*s", w->root, (int)x->rules->try_file.n_bytes,
-             x->rules->try_file.p);
-    if (stat(path, &st) != 0)
+    if (e && r && x->rules->try_file.n_bytes > 0 &&
+        nj__site_name_file(path, sizeof path, w->root, r->root, x->rules->try_file) &&
+        stat(path, &st) != 0)
         nj_diag_add(w->out, e->file, e->line, "warning: try = %.80s: there is no file %.400s",
                     e->value, path);
+}
+
+/* The folder .well-known must be visible. */
+static void warn_of_acme(const struct ctx *w, const struct section *x)
+{
+    const struct nj_ini_entry *e = entry_in(w, x->at, "acme");
+    struct nj_dotfiles visible;
+
+    if (!e || !x->is_site || !w->dotfiles || !nj_dotfiles_parse(w->dotfiles, &visible))
+        return;
+    for (uint32_t i = 0; i < visible.n; i++)
+        if (nj_str_eq(visible.name[i], NJ_STR(".well-known")))
+            return;
+    nj_diag_add(w->out, e->file, e->line,
+                "warning: acme: challenges get 404: [files] dotfiles = %.80s: add .well-known",
+                w->dotfiles);
 }
 
 /* --- all sections ----------------------------------------------------------------------------- */
@@ -283,8 +299,8 @@ static void warn_of_open_hosts(const struct ctx *w)
 
     for (uint32_t i = 0; section_at(w, i, &x); i++)
         for (uint32_t k = 0;
-             w->s->sites[x.site].n_names > 0 && !has_own_files(&w->s->sites[x.site]) &&
-             (x.rules->keys & hides) && k <= w->s->n_sites;
+             !nj_site_is_of_acme(x.rules) && w->s->sites[x.site].n_names > 0 &&
+             !has_own_files(&w->s->sites[x.site]) && (x.rules->keys & hides) && k <= w->s->n_sites;
              k++) {
             const struct nj_site_def none = {0}, *d = k < w->s->n_sites ? &w->s->sites[k] : &none;
             if (++n > LOOKUPS_MAX)
@@ -332,6 +348,7 @@ void nj__site_warn(const struct nj_policy_file *f, const struct nj_server_config
     w.tls_port =
         value_of(&w, nj_config_is_set(given, "tls-port") ? port : NULL, "tls", "port", "443");
     w.root = value_of(&w, given->root, "files", "root", NULL);
+    w.dotfiles = value_of(&w, given->dotfiles, "files", "dotfiles", NULL);
     for (uint32_t i = 0; i < s->n_paths && w.has_exception; i++)
         w.has_exception[s->paths[i].site] |=
             (s->paths[i].rules.keys & NJ_SITE_REDIRECT) && s->paths[i].rules.redirect_status == 0;
@@ -343,6 +360,7 @@ void nj__site_warn(const struct nj_policy_file *f, const struct nj_server_config
         warn_of_fields(&w, &x);
         warn_of_lists(&w, &x);
         warn_of_try(&w, &x);
+        warn_of_acme(&w, &x);
     }
     if (table && w.has_exception)
         warn_of_open_hosts(&w);

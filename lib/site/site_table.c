@@ -3,6 +3,7 @@
  * 9110 4.2.3), paths as they are. */
 #include "site/site_table.h"
 
+#include <ctype.h>
 #include <endian.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "base/compiler.h"
 #include "base/request_host.h"
 #include "base/text.h"
+#include "base/types.h"
 
 /* A section of a path that is no suffix. */
 struct path_entry {
@@ -629,6 +631,17 @@ void nj_sites_free(struct nj_sites *s)
     free(s->suffixes);
     free(s->rules);
     free(s);
+}
+
+bool nj_site_hides(const struct nj_site_rules *r, struct nj_str path)
+{
+    if (!nj_site_is_of_acme(r))
+        return false;
+    nj_str_skip(&path, nj_min_u32(1 + r->n_strip, path.n_bytes));
+    for (uint32_t i = 0; i < path.n_bytes; i++)
+        if (!isalnum((unsigned char)path.p[i]) && path.p[i] != '-' && path.p[i] != '_')
+            return true;
+    return path.n_bytes < NJ_SITE_TOKEN_MIN;
 }
 
 /* --- requests that use the rules ------------------------------------------------------------ */

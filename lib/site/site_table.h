@@ -29,6 +29,7 @@
 #define NJ_SITE_HOST_MAX     255u /* longest name (RFC 1035 2.3.4) */
 #define NJ_SITE_FIELDS_MAX   16u /* fields that the rules of one path change; see response_head.h */
 #define NJ_SITE_NAMED_MAX    64u /* error pages and types of the rules of one path */
+#define NJ_SITE_TOKEN_MIN    22u /* characters of 128 bits in base64url (RFC 8555 8.3) */
 
 /* What is done with a field of responses. */
 enum nj_field_change { NJ_FIELD_ADD, NJ_FIELD_SET, NJ_FIELD_REMOVE };
@@ -106,6 +107,16 @@ struct nj_site_rules {
     uint32_t n_named; /* at most NJ_SITE_NAMED_MAX */
     const struct nj_site_field *named;
 };
+
+/* Are they the rules of the key `acme`? */
+static inline bool nj_site_is_of_acme(const struct nj_site_rules *r)
+{
+    return nj_str_eq(r->try_file, NJ_SITE_TRY_WHOLE);
+}
+
+/* Do the rules of `acme` hide the file of the plain path? They do not if its end can be the token
+ * of a challenge. Other rules hide none. */
+bool nj_site_hides(const struct nj_site_rules *r, struct nj_str path);
 
 /* Definitions, from which the table is made. */
 struct nj_site_def {

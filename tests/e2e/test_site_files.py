@@ -42,14 +42,17 @@ redirect = https
 acme = {scratch}/webroot
 """
 
+TOKEN = "evaGxfADs6pSRb2LAv9IZf17Dt3juxGJ-PCt92wr-oA"  # of RFC 8555 8.3
+CHALLENGES = "/.well-known/acme-challenge/"
 FILES = {
     "site/page": "of the server", "site/server/x": "server/x", "site/a/index.htm": "index of a",
     "site/a/404.html": "no such page", "site/a/page": "page of a", "site/a/x.foo": "foo",
     "site/a/x.unheard": "bar", "site/a/x.iso": "iso", "site/a/d/e/f": "f", "site/a/d/x": "x of d",
     "site/a/robots-a.txt": "robots of a", "site/a/closed/x": "x", "site/a/both/index.html": "html",
     "site/a/both/index.htm": "htm", "b/page": "page of b", "b/sub/x": "x", "b/index.html": "b",
-    "pub/x": "x of pub", "pub/sub/y": "y of pub", "acme/token": "dehydrated",
-    "webroot/.well-known/acme-challenge/token": "certbot", "webroot/page": "hidden",
+    "pub/x": "x of pub", "pub/sub/y": "y of pub", f"acme/{TOKEN}": "dehydrated",
+    f"webroot{CHALLENGES}{TOKEN}": "certbot", "webroot/page": "hidden",
+    "webroot/index.html": "hidden", "webroot/internal/secret.html": "hidden",
 }
 
 
@@ -159,6 +162,8 @@ class SiteFiles(SitesCase):
             self.assertTrue(any(plain() for _ in range(1000)), "no page for an absent page")
         finally:
             os.rename(os.path.join(self.root, "a/gone"), os.path.join(self.root, "a/404.html"))
+            until("all lcores have seen the page again",
+                  lambda: not any(plain() for _ in range(20)))
 
     def test_types(self):
         for version in ("--http1.1", "--http2-prior-knowledge", "tls"):
@@ -185,11 +190,13 @@ class SiteFiles(SitesCase):
     def test_challenges(self):
         versions = ("--http1.1", "--http2-prior-knowledge")
         for host, text in (("a.example", "dehydrated"), ("b.example", "certbot")):
-            self.expect(host, [("/.well-known/acme-challenge/token", 200, text),
-                               ("/.well-known/acme-challenge/none", 404, None),
-                               ("/.well-known/acme-challenge/../page", 400, None)], versions)
-            self.assertEqual("text/plain", self.get(
-                host, "/.well-known/acme-challenge/token", "--http1.1")[1])
+            self.expect(host, [(CHALLENGES + TOKEN, 200, text),
+                               (CHALLENGES + TOKEN[::-1], 404, None),
+                               (CHALLENGES + "../page", 400, None)], versions)
+            self.assertEqual("text/plain", self.get(host, CHALLENGES + TOKEN, "--http1.1")[1])
+            for other in ("", "page", "index.html", "internal/secret.html", "internal", "internal/",
+                          TOKEN + "/", f".well-known/acme-challenge/{TOKEN}", TOKEN[:21]):
+                self.expect(host, [(CHALLENGES + other, 404, None)], versions)
         self.expect("b.example", [("/page", 301, None)], versions)
 
     def test_reload(self):

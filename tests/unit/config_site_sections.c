@@ -159,7 +159,7 @@ Test(config_site_sections, files)
     cr_expect(!r->default_type && r->n_named == 3 && r->keys & NJ_SITE_ROOT);
     expect_name("/.well-known/acme-challenge/x", "//nowhere/acme//", "", 27);
     r = rules_of("a", "/.well-known/acme-challenge/x");
-    cr_expect(!r->listing && nj_str_eq(r->try_file, NJ_SITE_TRY_WHOLE));
+    cr_expect(!r->listing && nj_site_is_of_acme(r) && r->keys & NJ_SITE_HANDLER);
     cr_assert_eq(f->sites->n_folders, 3);
     cr_expect(nj__site_folder_is_absolute(&f->sites->folders[0]));
 }

@@ -341,8 +341,11 @@ static uint64_t stamp_of(struct nj_file_server *fs, const struct nj__file_reques
 
     int64_t now_s = nj_txns_now_s(req->txn->set);
     const struct nj_site_rules *rules = req->txn->rules;
-    uint64_t fields_id = /* HSTS is sent for https only */
-        nj_unlikely(rules) ? rules->fields_id << 1 | req->txn->is_https : 0;
+    /* HSTS is sent for https only; a file of a handler has no type of the site. */
+    uint64_t fields_id =
+        nj_unlikely(rules)
+            ? rules->fields_id << 2 | (uint64_t)req->is_handlers << 1 | req->txn->is_https
+            : 0;
 
     if (req->stage == NJ__STAGE_LISTING || req->n_extra > 0)
         return 0;

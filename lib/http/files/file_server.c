@@ -209,11 +209,12 @@ static void set_type(struct nj__file_request *req, const struct nj_file_name *na
     }
 }
 
-/* Each of the next writes a name into fs->name. False: there is none, or it is too long. */
+/* Each of the next writes a name into fs->name. False: there is none, or it is too long. They are
+ * no parts of their callers: requests without rules would pay for their stack frames. */
 
-/* The name of the file for the path. */
-static bool name_file(struct nj_file_server *fs, struct nj__file_request *req,
-                      struct nj_file_name *name)
+/* The name of the file for the path; if that is too long, the request was answered. */
+__attribute__((noinline)) static bool
+name_file(struct nj_file_server *fs, struct nj__file_request *req, struct nj_file_name *name)
 {
     const struct nj_site_rules *rules = req->txn->rules;
     struct nj_str part[] = {
@@ -221,19 +222,22 @@ static bool name_file(struct nj_file_server *fs, struct nj__file_request *req,
 
     req->of_site.n_index = 0;
     if (req->had_slash) {
-        req->of_site.index = rules->index.n_bytes > 0 ? rules->index : fs->index;
-        part[3] = next_word(&req->of_site.index);
+        req->of_site.index = rules->index;
+        /* The server's is one name, which may have blanks. */
+        part[3] = rules->index.n_bytes > 0 ? next_word(&req->of_site.index) : fs->index;
         req->of_site.n_index = part[3].n_bytes;
     }
-    if (rules->keys & NJ_SITE_NAMES_FILES && !join(fs, part, NJ_ARRAY_LEN(part), name))
+    if (rules->keys & NJ_SITE_NAMES_FILES && !join(fs, part, NJ_ARRAY_LEN(part), name)) {
+        nj__respond_plain_error(req, 414);
         return false;
+    }
     set_type(req, name);
     return true;
 }
 
 /* In place of an absent index file: the next one. */
-static bool next_index(struct nj_file_server *fs, struct nj__file_request *req,
-                       struct nj_file_name *name)
+__attribute__((noinline)) static bool
+next_index(struct nj_file_server *fs, struct nj__file_request *req, struct nj_file_name *name)
 {
     const struct nj_str part[] = {{name->p, name->n_bytes - req->of_site.n_index},
                                   next_word(&req->of_site.index)};
@@ -247,8 +251,9 @@ static bool next_index(struct nj_file_server *fs, struct nj__file_request *req,
 
 /* The listing of a folder that is another one than the path says, in place of its index file: the
  * folder, '\0', and the path as the listing shows it; see struct nj_file_job. */
-static bool name_listing(struct nj_file_server *fs, const struct nj__file_request *req,
-                         struct nj_file_name *name)
+__attribute__((noinline)) static bool name_listing(struct nj_file_server *fs,
+                                                   const struct nj__file_request *req,
+                                                   struct nj_file_name *name)
 {
     struct nj_str url = without_front(req->path, 1);
     uint32_t n_folder = name->n_bytes - req->of_site.n_index;
@@ -261,8 +266,8 @@ static bool name_listing(struct nj_file_server *fs, const struct nj__file_reques
 }
 
 /* Continues with the file that the site has in place of absent ones. */
-static bool begin_other_file(struct nj_file_server *fs, struct nj__file_request *req,
-                             struct nj_file_name *name)
+__attribute__((noinline)) static bool
+begin_other_file(struct nj_file_server *fs, struct nj__file_request *req, struct nj_file_name *name)
 {
     const struct nj_site_rules *rules = req->txn->rules;
     bool is_whole = nj_str_eq(rules->try_file, NJ_SITE_TRY_WHOLE);
@@ -280,8 +285,9 @@ static bool begin_other_file(struct nj_file_server *fs, struct nj__file_request 
 }
 
 /* Continues with the page of the site, or else of the server, for an error. */
-static bool begin_error_page(struct nj_file_server *fs, struct nj__file_request *req,
-                             uint16_t status, struct nj_file_name *name)
+__attribute__((noinline)) static bool begin_error_page(struct nj_file_server *fs,
+                                                       struct nj__file_request *req,
+                                                       uint16_t status, struct nj_file_name *name)
 {
     const struct nj_file_server_options *o = fs->options;
     const struct nj_site_rules *rules = req->txn->rules;
@@ -533,10 +539,8 @@ void nj_file_server_serve(struct nj_file_server *fs, struct nj_txn *t,
     req.query = target->query;
     if (nj_unlikely(t->rules)) {
         req.path = target->path;
-        if (is_get_or_head(t) && !name_file(fs, &req, &name)) {
-            nj__respond_plain_error(&req, 414);
+        if (is_get_or_head(t) && !name_file(fs, &req, &name))
             return;
-        }
     }
     if (is_get_or_head(t)) {
         if (nj__collect_fields(fs, head, &req) || fail(fs, &req, 431, &name))

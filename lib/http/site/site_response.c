@@ -88,6 +88,8 @@ __attribute__((noinline)) static bool answer(struct nj_txn *t, const struct nj_s
     if (is_denied(t, rules)) {
         nj_count(t->set->counters, NJ_C_request_refused);
         nj_respond_error_text(t, 403, (struct nj_field){0});
+    } else if (nj_site_hides(rules, target->path)) {
+        nj_respond_error_text(t, 404, (struct nj_field){0});
     } else if (rules->cors_origin.n_bytes > 0 && is_preflight(t, head)) {
         answer_preflight(t, rules, head);
     } else if (rules->redirect_status != 0 && is_path &&
