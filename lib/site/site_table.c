@@ -34,6 +34,10 @@ struct host_slot {
     uint32_t site;
 };
 
+/* Bytes of a name that nj_sites_first_rules() compares: fewer ones take more instructions than the
+ * search. */
+#define FIRST_NAME_MIN 8u
+
 struct nj_sites {
     struct site *sites;
     uint32_t n_sites;
@@ -225,7 +229,8 @@ static uint32_t find_suffix(const struct nj_sites *s, const struct site *site, s
 
 const struct nj_site_rules *nj_sites_first_rules(const struct nj_sites *s, struct nj_str authority)
 {
-    return authority.n_bytes > 0 && same_text(s->first_name, authority) ? s->rules : NULL;
+    return authority.n_bytes >= FIRST_NAME_MIN && same_text(s->first_name, authority) ? s->rules
+                                                                                      : NULL;
 }
 
 const struct nj_site_rules *nj_sites_find(const struct nj_sites *s, struct nj_str authority,
@@ -505,7 +510,7 @@ static void enter_hosts(struct builder *b, uint32_t i)
     if (d->n_names == 0)
         s->default_site = i;
     else if (i == 0 && d->names[0].p[0] != '*' && s->sites[0].n_paths + s->sites[0].n_suffixes == 0)
-        s->first_name = d->names[0];
+        s->first_name = d->names[0]; /* is not looked at if it is shorter than FIRST_NAME_MIN */
     for (uint32_t k = 0; k < d->n_names; k++) {
         struct nj_str name = d->names[k];
         bool is_wildcard = name.p[0] == '*';

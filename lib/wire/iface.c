@@ -23,6 +23,20 @@ const struct nj_iface_addr *nj_iface_find_addr(const struct nj_iface *iface,
     return NULL;
 }
 
+/* Is it the broadcast address of a link? Host byte order. */
+static bool is_broadcast(const struct nj_iface *iface, uint32_t ip)
+{
+    for (unsigned i = 0; i < iface->n_addrs; i++) {
+        const struct nj_iface_addr *a = &iface->addr[i];
+        if (!nj_addr_is_v4(&a->ip) || a->prefix_bits >= 31)
+            continue;
+        uint32_t own = rte_be_to_cpu_32(nj_addr_to_v4(&a->ip)), mask = netmask(a);
+        if ((ip & mask) == (own & mask) && (ip | mask) == UINT32_MAX)
+            return true;
+    }
+    return false;
+}
+
 bool nj_ip4_source_ok(const struct nj_iface *iface, uint32_t ip_be)
 {
     uint32_t ip = rte_be_to_cpu_32(ip_be);
@@ -31,18 +45,11 @@ bool nj_ip4_source_ok(const struct nj_iface *iface, uint32_t ip_be)
      * reserved and the limited broadcast. */
     if (ip >> 24 == 0 || ip >> 24 == 127 || ip >> 28 >= 14)
         return false;
-    for (unsigned i = 0; i < iface->n_addrs; i++) {
-        const struct nj_iface_addr *a = &iface->addr[i];
-        if (!nj_addr_is_v4(&a->ip))
-            continue;
-        uint32_t own = rte_be_to_cpu_32(nj_addr_to_v4(&a->ip)), mask = netmask(a);
-        if (ip == own)
+    for (unsigned i = 0; i < iface->n_addrs; i++)
+        if (nj_addr_to_v4(&iface->addr[i].ip) == ip_be && nj_addr_is_v4(&iface->addr[i].ip))
             return false;
-        /* A link of /31 or /32 has no broadcast address (RFC 3021 2.1). */
-        if (a->prefix_bits < 31 && (ip & mask) == (own & mask) && (ip | mask) == UINT32_MAX)
-            return false;
-    }
-    return true;
+    /* A link of /31 or /32 has no broadcast address (RFC 3021 2.1). */
+    return (ip & 3) != 3 || !is_broadcast(iface, ip);
 }
 
 /* Prefix length in the 128-bit form: 96 bits more for v4-mapped addresses. */
