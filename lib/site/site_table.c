@@ -46,12 +46,14 @@ struct nj_sites {
      * empty. */
     struct nj_str first_name;
     struct host_slot *hosts;
+    char *names; /* their text */
     uint32_t host_mask;
     uint32_t wildcard_bytes_max; /* of their names without the '*'; 0: there are none */
     struct path_entry *paths;    /* by site, then by path */
     struct nj_str *suffixes;     /* without '*' */
     struct nj_site_rules *rules;
     uint32_t n_rules;
+    struct nj_site_rules others;       /* of hosts without a site, if it has a key */
     struct nj_site_field **own_fields; /* combined fields, n_own_fields */
     uint32_t n_own_fields;
     struct {
@@ -239,7 +241,7 @@ const struct nj_site_rules *nj_sites_find(const struct nj_sites *s, struct nj_st
     const struct site *site = find_site(s, authority);
 
     if (!site)
-        return NULL;
+        return s->others.keys != 0 ? &s->others : NULL;
     const struct path_entry *e =
         site->n_paths > 0 && path.n_bytes > 0 ? find_path(s, site, path) : NULL;
     if (e && e->is_exact) /* its suffix was considered when the table was made */
@@ -260,7 +262,7 @@ struct builder {
     const struct nj_site_def *site_defs;
     const struct nj_path_def **sorted; /* definitions of paths, by site and path */
     uint32_t n_paths;                  /* entries of the table */
-    uint32_t rules_capacity;
+    uint32_t n_name_bytes;             /* of all hosts, in s->names */
     uint64_t fields_id;
     const char *why;
 };
@@ -382,7 +384,9 @@ static bool append_rules(struct builder *b, const struct nj_site_rules *outer,
     }
     struct nj_site_rules *to = &s->rules[s->n_rules++];
     *to = outer ? *outer : none;
-    to->keys |= inner->keys;
+    to->keys |= inner->keys | s->others.keys;
+    if (!outer)
+        to->identity = inner->identity;
     if (inner->keys & NJ_SITE_REDIRECT) {
         to->redirect_status = inner->redirect_status;
         to->redirect_cleartext_only = inner->redirect_cleartext_only;
@@ -405,6 +409,8 @@ static bool append_rules(struct builder *b, const struct nj_site_rules *outer,
         to->allow = inner->allow;
     if (inner->keys & NJ_SITE_DENY)
         to->deny = inner->deny;
+    if (inner->keys & NJ_SITE_CLIENT_CERT)
+        to->needs_client_cert = inner->needs_client_cert;
     if (inner->keys & NJ_SITE_CACHE_CONTROL)
         to->cache_control = inner->cache_control;
     if (inner->keys & NJ_SITE_CORS)
@@ -509,11 +515,13 @@ static void enter_hosts(struct builder *b, uint32_t i)
 
     if (d->n_names == 0)
         s->default_site = i;
-    else if (i == 0 && d->names[0].p[0] != '*' && s->sites[0].n_paths + s->sites[0].n_suffixes == 0)
-        s->first_name = d->names[0]; /* is not looked at if it is shorter than FIRST_NAME_MIN */
     for (uint32_t k = 0; k < d->n_names; k++) {
-        struct nj_str name = d->names[k];
-        bool is_wildcard = name.p[0] == '*';
+        struct nj_str name = {s->names + b->n_name_bytes, d->names[k].n_bytes};
+        bool is_wildcard = d->names[k].p[0] == '*';
+        memcpy(s->names + b->n_name_bytes, d->names[k].p, name.n_bytes);
+        b->n_name_bytes += name.n_bytes;
+        if (i + k == 0 && !is_wildcard && s->sites[0].n_paths + s->sites[0].n_suffixes == 0)
+            s->first_name = name; /* not looked at if it is shorter than FIRST_NAME_MIN */
         if (is_wildcard)
             nj_str_skip(&name, 1);
         if (is_wildcard && name.n_bytes > s->wildcard_bytes_max)
@@ -570,7 +578,7 @@ static uint64_t count_rules(const struct nj_path_def *const *sorted, uint32_t n,
     return total;
 }
 
-static bool allocate(struct builder *b, uint32_t n_names, uint32_t n_defs)
+static bool allocate(struct builder *b, uint32_t n_names, size_t n_name_bytes, uint32_t n_defs)
 {
     struct nj_sites *s = b->s;
     uint64_t n_rules = count_rules(b->sorted, n_defs, s->n_sites);
@@ -585,10 +593,11 @@ static bool allocate(struct builder *b, uint32_t n_names, uint32_t n_defs)
     s->host_mask = n_slots - 1;
     s->sites = calloc(s->n_sites, sizeof *s->sites);
     s->hosts = calloc(n_slots, sizeof *s->hosts);
+    s->names = malloc(n_name_bytes + 1);
     s->paths = calloc(2 * (size_t)n_defs + 1, sizeof *s->paths);
     s->suffixes = calloc((size_t)n_defs + 1, sizeof *s->suffixes);
     s->rules = calloc((size_t)n_rules, sizeof *s->rules);
-    if (s->sites && s->hosts && s->paths && s->suffixes && s->rules)
+    if (s->sites && s->hosts && s->names && s->paths && s->suffixes && s->rules)
         return true;
     b->why = no_memory;
     return false;
@@ -601,6 +610,7 @@ struct nj_sites *nj_sites_new(const struct nj_site_def *sites, uint32_t n_sites,
     struct nj_sites *s = aligned_alloc(NJ_CACHE_LINE, sizeof *s);
     struct builder b = {.s = s, .site_defs = sites, .fields_id = fields_id, .why = no_memory};
     uint32_t n_names = 0;
+    size_t n_name_bytes = 0;
 
     b.sorted = malloc((n_paths + 1) * sizeof *b.sorted);
     if (s)
@@ -608,12 +618,17 @@ struct nj_sites *nj_sites_new(const struct nj_site_def *sites, uint32_t n_sites,
     bool ok = s && b.sorted;
     if (ok) {
         s->n_sites = s->default_site = n_sites;
-        for (uint32_t i = 0; i < n_sites; i++)
+        for (uint32_t i = 0; i < n_sites; i++) {
             n_names += sites[i].n_names;
+            for (uint32_t k = 0; k < sites[i].n_names; k++)
+                n_name_bytes += sites[i].names[k].n_bytes;
+            if (sites[i].rules.identity.files != 0)
+                s->others = (struct nj_site_rules){.sites = s, .keys = NJ_SITE_IDENTITY};
+        }
         for (uint32_t i = 0; i < n_paths; i++)
             b.sorted[i] = &paths[i];
         qsort(b.sorted, n_paths, sizeof *b.sorted, compare_defs);
-        ok = allocate(&b, n_names, n_paths) && build(&b, n_paths);
+        ok = allocate(&b, n_names, n_name_bytes, n_paths) && build(&b, n_paths);
     }
     free(b.sorted);
     *why = ok ? NULL : b.why;
@@ -632,6 +647,7 @@ void nj_sites_free(struct nj_sites *s)
     free(s->own_fields);
     free(s->sites);
     free(s->hosts);
+    free(s->names);
     free(s->paths);
     free(s->suffixes);
     free(s->rules);

@@ -51,6 +51,8 @@ enum nj_site_key {
     NJ_SITE_TRY = 1 << 7,
     NJ_SITE_MISSING = 1 << 8,
     NJ_SITE_HANDLER = 1 << 9,
+    NJ_SITE_CLIENT_CERT = 1 << 10,
+    NJ_SITE_IDENTITY = 1 << 11, /* no key: some site has a `struct nj_site_identity` of its own */
     NJ_SITE_ROOT = 1 << 16,
     NJ_SITE_ALIAS = 1 << 17,
     NJ_SITE_REWRITE = 1 << 18,
@@ -61,6 +63,14 @@ enum nj_site_key {
     NJ_SITE_LOG = 1 << 23,
     /* The name of the file is not the path with the index file of the server. */
     NJ_SITE_NAMES_FILES = NJ_SITE_ROOT | NJ_SITE_ALIAS | NJ_SITE_REWRITE | NJ_SITE_INDEX,
+};
+
+/* What TLS shows to clients of a site, and asks of them. A connection belongs to the identity of
+ * its server name (RFC 6066 3), and a request to that of its host. If they differ in both members,
+ * the request is misdirected (RFC 9110 15.5.20). All hosts without a site have zeros. */
+struct nj_site_identity {
+    uint64_t site;  /* hash of the first name of the site */
+    uint64_t files; /* hash of names of files: certificates, authorities of clients; 0: of [tls] */
 };
 
 /* In place of the name in `try_file`: the whole path, below `files`. */
@@ -84,12 +94,14 @@ struct nj_site_rules {
      * what follows the prefix, that of its section. */
     uint32_t handler;
     struct nj_str handler_prefix;
-    struct nj_str methods;       /* "GET, HEAD"; empty: any */
-    uint32_t allow, deny;        /* lists of clients, as bits; allow 0: any client */
-    struct nj_str cache_control; /* of files; empty: none */
-    struct nj_str cors_origin;   /* access-control-allow-origin; empty: none */
-    struct nj_str hsts;          /* strict-transport-security; empty: none */
-    uint32_t n_fields;           /* at most NJ_SITE_FIELDS_MAX */
+    struct nj_str methods;  /* "GET, HEAD"; empty: any */
+    uint32_t allow, deny;   /* lists of clients, as bits; allow 0: any client */
+    bool needs_client_cert; /* a request needs a connection with a certificate of the client */
+    struct nj_site_identity identity; /* of the site */
+    struct nj_str cache_control;      /* of files; empty: none */
+    struct nj_str cors_origin;        /* access-control-allow-origin; empty: none */
+    struct nj_str hsts;               /* strict-transport-security; empty: none */
+    uint32_t n_fields;                /* at most NJ_SITE_FIELDS_MAX */
     const struct nj_site_field *fields;
     /* Rules that give the fields of responses another value have another one; 0: they change
      * none. */
@@ -130,7 +142,8 @@ struct nj_path_def {
     struct nj_site_rules rules;
 };
 
-/* Make the table, which refers to strings of the definitions. `fields_id`: that of the first rules;
+/* Make the table, which copies the names of hosts and refers to the other strings of the
+ * definitions. `fields_id`: that of the first rules;
  * later ones have higher ones, less than 2^32 of them. NULL without memory, or with more than
  * NJ_SITE_RULES_MAX combinations of paths and suffixes, or if the rules of a path change more than
  * NJ_SITE_FIELDS_MAX fields or have more than NJ_SITE_NAMED_MAX error pages and types; `why` says
@@ -141,7 +154,8 @@ struct nj_sites *nj_sites_new(const struct nj_site_def *sites, uint32_t n_sites,
 void nj_sites_free(struct nj_sites *s);
 
 /* The rules of a request; NULL: none. `authority` is that of the request, in any case and perhaps
- * with a port; `path` is plain, or empty if there is none: then those of the site. Any thread. */
+ * with a port; `path` is plain, or empty if there is none: then those of the site. If a site has an
+ * identity of its own, hosts without a site have rules, too, with that key only. Any thread. */
 const struct nj_site_rules *nj_sites_find(const struct nj_sites *s, struct nj_str authority,
                                           struct nj_str path);
 

@@ -470,6 +470,44 @@ Test(site_site_table, limits)
     cr_expect_str_eq(why, "the rules of one path change more than 16 fields");
 }
 
+/* TLS: if a site has an identity of its own, each host has one, and all rules tell it. */
+Test(site_site_table, identities_of_sites)
+{
+    char text[] = "a*.b";
+    struct nj_str names[] = {{text, 1}, {text + 1, 3}};
+    struct nj_site_def sites[] = {{&names[0], 1, {.identity = {1, 0}}},
+                                  {&names[1], 1, {.identity = {2, 0}}}};
+    const struct nj_path_def paths[] = {
+        {1, NJ_STR_INIT("/x/"), {.keys = NJ_SITE_CLIENT_CERT, .needs_client_cert = true}},
+        {1, NJ_STR_INIT("*.iso"), {.keys = NJ_SITE_CLIENT_CERT}}};
+    const char *why;
+
+    for (uint64_t files = 0; files < 2; files++) {
+        sites[1].rules.identity.files = files;
+        struct nj_sites *s = nj_sites_new(sites, 2, paths, 2, 1, &why);
+        cr_assert(s, "%s", why);
+        memset(text, '?', sizeof text - 1); /* names are copied */
+        const struct nj_site_rules *a = nj_sites_find(s, NJ_STR("a"), NJ_STR("/")),
+                                   *b = nj_sites_find(s, NJ_STR("x.b:443"), NJ_STR("/x/y")),
+                                   *iso = nj_sites_find(s, NJ_STR("x.b"), NJ_STR("/x/y.iso")),
+                                   *none = nj_sites_find(s, NJ_STR("c"), NJ_STR("/"));
+        cr_assert(a && b && iso);
+        cr_expect(a->identity.site == 1 && a->identity.files == 0);
+        cr_expect(b->identity.site == 2 && b->identity.files == files && b->needs_client_cert);
+        cr_expect(iso->identity.files == files && iso->needs_client_cert);
+        cr_expect_not(nj_sites_find(s, NJ_STR("x.b"), NJ_STR("/y.iso"))->needs_client_cert);
+        if (files == 0) {
+            cr_expect(!none && !a->sites);
+        } else {
+            cr_assert(none);
+            cr_expect(none->sites == s && none->keys == NJ_SITE_IDENTITY && a->sites == s);
+            cr_expect(none->identity.site == 0 && none->identity.files == 0);
+        }
+        nj_sites_free(s);
+        memcpy(text, "a*.b", 4);
+    }
+}
+
 /* Requests that use rules are counted by shard. */
 Test(site_site_table, held)
 {
