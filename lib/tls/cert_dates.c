@@ -159,3 +159,16 @@ bool nj_tls_cert_describe(const struct nj_tls_server_context *c, uint32_t i,
     put_names(c->cert[i], out->names, sizeof out->names);
     return true;
 }
+
+void nj_tls_cert_of_name(const struct nj_tls_server_context *c, const char *name,
+                         struct nj_tls_cert_text *out)
+{
+    struct nj_site_identity of;
+    bool is_known;
+    const X509 *cert = nj__tls_choose(c, name, &of, &is_known)->cert;
+    uint32_t i = 0;
+
+    while (i + 1 < c->n_certs && X509_cmp(c->cert[i], cert) != 0)
+        i++;
+    nj_tls_cert_describe(c, i, out);
+}

@@ -34,3 +34,8 @@ struct nj_tls_cert_text {
 /* Describe the i-th certificate. False: there is none. Any thread, with a reference. */
 bool nj_tls_cert_describe(const struct nj_tls_server_context *c, uint32_t i,
                           struct nj_tls_cert_text *out);
+
+/* Describe the certificate that a client with this server name gets; of an RSA and an ECDSA one for
+ * the same names, the first. `name` may be empty. Any thread, with a reference. */
+void nj_tls_cert_of_name(const struct nj_tls_server_context *c, const char *name,
+                         struct nj_tls_cert_text *out);

@@ -72,26 +72,27 @@ static const uint8_t *server_name_of(SSL *ssl, size_t *n_name)
     return *n_name > 0 && *n_name == n - 5 && !memchr(ext + 5, 0, *n_name) ? ext + 5 : NULL;
 }
 
-static void choose_identity(struct nj_tls_handshake *h, SSL *ssl)
+/* False: there is no memory. SSL_set_SSL_CTX() takes certificates, authorities, and the context of
+ * sessions, but not whether clients are asked. */
+static bool choose_identity(struct nj_tls_handshake *h, SSL *ssl)
 {
-    struct nj_tls_server_context *c = h->context;
     size_t n;
     const uint8_t *name = server_name_of(ssl, &n);
 
     if (!name || n >= sizeof h->info.server_name)
-        return;
+        n = 0;
     /* RFC 6066 3: a name has no trailing dot. Some clients send it, as it stands in a URL. */
     if (n > 1 && name[n - 1] == '.')
         n--;
-    memcpy(h->info.server_name, name, n);
+    if (n > 0)
+        memcpy(h->info.server_name, name, n);
     h->info.server_name[n] = '\0';
-    for (uint32_t i = 0; i < c->n_identities; i++) {
-        if (X509_check_host(c->identity[i].cert, h->info.server_name, n, 0, NULL) != 1)
-            continue;
-        SSL_set_SSL_CTX(ssl, c->identity[i].ctx);
-        h->name_is_known = true;
-        return;
-    }
+    SSL_CTX *ctx =
+        nj__tls_choose(h->context, h->info.server_name, &h->info.identity, &h->name_is_known)->ctx;
+    if (!SSL_set_SSL_CTX(ssl, ctx))
+        return false;
+    SSL_set_verify(ssl, SSL_CTX_get_verify_mode(ctx), NULL);
+    return true;
 }
 
 int nj__tls_on_server_name(SSL *ssl, int *alert, void *arg)
@@ -139,8 +140,11 @@ int nj__tls_on_client_hello(SSL *ssl, int *alert, void *context)
         }
         h->info.protocol = NJ_TLS_HTTP1;
     }
-    choose_identity(h, ssl);
-    return SSL_CLIENT_HELLO_SUCCESS;
+    if (choose_identity(h, ssl))
+        return SSL_CLIENT_HELLO_SUCCESS;
+    h->failure = NJ_TLS_FAIL_MEMORY;
+    *alert = SSL_AD_INTERNAL_ERROR;
+    return SSL_CLIENT_HELLO_ERROR;
 }
 
 /* The entry of a ProtocolNameList (RFC 7301 3.1), without the length of the list: the byte of its
@@ -249,7 +253,7 @@ int nj__tls_on_ocsp(SSL *ssl, void *context)
 
     for (uint32_t i = 0; i < c->n_ocsp; i++) {
         const struct nj__tls_ocsp *o = &c->ocsp[i];
-        if (o->cert != cert || o->expires_s <= c->unix_s())
+        if (X509_cmp(o->cert, cert) != 0 || o->expires_s <= c->unix_s())
             continue;
         if (!(copy = OPENSSL_memdup(o->bytes, o->n_bytes)))
             return SSL_TLSEXT_ERR_NOACK;
@@ -518,9 +522,11 @@ enum nj_tls_handshake_result nj_tls_handshake_recheck(struct nj_tls_handshake *h
 {
     struct nj_tls_server_context *now = nj_tls_current_context_take(current);
     enum nj_tls_handshake_result result = NJ_TLS_HANDSHAKE_DONE;
+    struct nj_site_identity of;
+    bool is_known;
 
     if (now != h->context && SSL_get0_peer_certificate(h->ssl) &&
-        !verifies_under(h->ssl, now->identity[0].ctx)) {
+        !verifies_under(h->ssl, nj__tls_choose(now, h->info.server_name, &of, &is_known)->ctx)) {
         BIO_reset(h->out);
         result = fail(h, NJ_TLS_FAIL_CLIENT_CERT);
     }

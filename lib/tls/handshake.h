@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "site/site_table.h"
 #include "tls/record.h"
 #include "tls/server_context.h"
 
@@ -55,7 +56,8 @@ struct nj_tls_handshake_info {
      * 8449 4, where the limit counts that byte; RFC 6066 4). */
     uint16_t record_plain_max;
     bool resumed;
-    enum nj_tls_protocol protocol; /* agreed in this handshake, also if it resumes a session */
+    enum nj_tls_protocol protocol;    /* agreed in this handshake, also if it resumes a session */
+    struct nj_site_identity identity; /* that the server name has */
     char server_name[NJ_TLS_NAME_BYTES];    /* "": none was given */
     char client_subject[NJ_TLS_NAME_BYTES]; /* RFC 4514; "": no certificate. It was verified */
 };

@@ -30,7 +30,11 @@ struct nj__tls_dates {
     int64_t from_s, until_s; /* UNIX time, both included */
 };
 
-#define NJ__TLS_DATES_MAX (2 * NJ_TLS_IDENTITIES_MAX + 1) /* certificates, OCSP, one authority */
+/* Identities next to each other that have the same authorities of clients. */
+struct nj__tls_set {
+    uint64_t id; /* struct nj_tls_set.id */
+    uint32_t first, n;
+};
 
 struct nj_tls_server_context {
     struct nj_ref ref;
@@ -38,13 +42,14 @@ struct nj_tls_server_context {
     int64_t (*unix_s)(void);
     void (*keylog)(void *ctx, const char *line);
     void *keylog_ctx;
-    bool http1; /* spoken with clients that do not offer h2 */
-    uint32_t n_identities, n_certs, n_ocsp;
-    struct nj__tls_identity identity[NJ_TLS_IDENTITIES_MAX];
-    X509 *cert[NJ_TLS_IDENTITIES_MAX]; /* all; owned by the SSL_CTX of their identities */
+    bool http1;             /* spoken with clients that do not offer h2 */
+    struct nj_sites *sites; /* identities by server name; NULL: none */
+    uint32_t n_sets, n_identities, n_certs, n_ocsp, n_dates;
+    struct nj__tls_set *set; /* the server's is the first one */
+    struct nj__tls_identity *identity;
+    X509 **cert; /* of all files, each once; owned by the SSL_CTX of their identities */
     struct nj__tls_ocsp ocsp[NJ_TLS_IDENTITIES_MAX];
-    uint32_t n_dates;
-    struct nj__tls_dates dates[NJ__TLS_DATES_MAX];
+    struct nj__tls_dates *dates; /* each file once; of certificates in the order of `cert` */
 };
 
 struct nj_tls_handshake {
@@ -55,6 +60,14 @@ struct nj_tls_handshake {
     bool name_is_known; /* a certificate has the client's server name */
     struct nj_tls_handshake_info info;
 };
+
+/* server_name.c: the set with this id, else the server's. */
+const struct nj__tls_set *nj__tls_find_set(const struct nj_tls_server_context *c, uint64_t id);
+/* The identity that answers a client with this server name, which may be empty.
+ * `*of`: that of its site. `*is_known`: a certificate of the set has the name. */
+const struct nj__tls_identity *nj__tls_choose(const struct nj_tls_server_context *c,
+                                              const char *name, struct nj_site_identity *of,
+                                              bool *is_known);
 
 /* cert_dates.c: UNIX time; 0 if it is malformed. */
 int64_t nj__tls_unix_time(const ASN1_TIME *t);

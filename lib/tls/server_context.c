@@ -102,30 +102,30 @@ static int load_pair(SSL_CTX *ctx, const struct nj_tls_identity_files *files, ch
     return 0;
 }
 
-static int set_client_ca(SSL_CTX *ctx, const struct nj_tls_server_config *config, char *why,
-                         size_t n_why)
+static int set_client_ca(SSL_CTX *ctx, const struct nj_tls_set *of, char *why, size_t n_why)
 {
     STACK_OF(X509_NAME) * names;
 
-    if (!config->client_ca)
+    if (!of->client_ca)
         return 0;
-    if (check_readable(config->client_ca, "authority of client certificates", why, n_why) != 0)
+    if (check_readable(of->client_ca, "authority of client certificates", why, n_why) != 0)
         return -1;
     ERR_clear_error();
-    if (SSL_CTX_load_verify_file(ctx, config->client_ca) != 1 ||
-        !(names = SSL_load_client_CA_file(config->client_ca)))
-        return cannot_use(config->client_ca, "authority of client certificates in PEM",
+    if (SSL_CTX_load_verify_file(ctx, of->client_ca) != 1 ||
+        !(names = SSL_load_client_CA_file(of->client_ca)))
+        return cannot_use(of->client_ca, "authority of client certificates in PEM",
                           openssl_reason(), why, n_why);
     SSL_CTX_set_client_CA_list(ctx, names);
     SSL_CTX_set_verify(
-        ctx, SSL_VERIFY_PEER | (config->client_cert_required ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0),
+        ctx, SSL_VERIFY_PEER | (of->client_cert_required ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0),
         NULL);
     return 0;
 }
 
-static SSL_CTX *new_ctx(struct nj_tls_server_context *c)
+/* libssl resumes no session of another session context, so one with the same authorities only. */
+static SSL_CTX *new_ctx(struct nj_tls_server_context *c, uint64_t set_id)
 {
-    static const unsigned char session_context[] = "nightjar";
+    unsigned char session_context[16] = "nightjar";
     SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
 
     if (!ctx)
@@ -135,7 +135,8 @@ static SSL_CTX *new_ctx(struct nj_tls_server_context *c)
     SSL_CTX_set_options(ctx, SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
     SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS);
     SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF); /* tickets hold the state */
-    SSL_CTX_set_session_id_context(ctx, session_context, sizeof session_context - 1);
+    memcpy(session_context + 8, &set_id, sizeof set_id);
+    SSL_CTX_set_session_id_context(ctx, session_context, sizeof session_context);
     SSL_CTX_set_timeout(ctx, NJ_TLS_TICKET_LIFE_S);
     SSL_CTX_set_num_tickets(ctx, c->tickets ? 1 : 0);
     SSL_CTX_set_default_passwd_cb(ctx, no_password);
@@ -204,11 +205,12 @@ static int key_type(const X509 *cert)
     return EVP_PKEY_get_base_id(X509_get0_pubkey(cert));
 }
 
-/* An earlier identity for the same names whose key is of another type: libssl then chooses by the
- * client's signature algorithms. NULL: none. */
-static struct nj__tls_identity *partner_of(struct nj_tls_server_context *c, const X509 *cert)
+/* An earlier identity of the set for the same names whose key is of another type: libssl then
+ * chooses by the client's signature algorithms. NULL: none. */
+static struct nj__tls_identity *partner_of(const struct nj_tls_server_context *c,
+                                           const struct nj__tls_set *set, const X509 *cert)
 {
-    for (uint32_t i = 0; i < c->n_identities; i++) {
+    for (uint32_t i = set->first; i < c->n_identities; i++) {
         struct nj__tls_identity *at = &c->identity[i];
         if (key_type(at->cert) != key_type(cert) && have_same_names(at->cert, cert))
             return at;
@@ -217,6 +219,15 @@ static struct nj__tls_identity *partner_of(struct nj_tls_server_context *c, cons
 }
 
 /* --- validity ------------------------------------------------------------------------------- */
+
+static bool has_dates(const struct nj_tls_server_context *c, const char *path, int kind)
+{
+    uint32_t i = 0;
+
+    while (i < c->n_dates && ((int)c->dates[i].kind != kind || strcmp(c->dates[i].path, path) != 0))
+        i++;
+    return i < c->n_dates;
+}
 
 static struct nj__tls_dates *add_dates(struct nj_tls_server_context *c, const char *path, int kind,
                                        char *why, size_t n_why)
@@ -251,12 +262,14 @@ static int add_dates_of_pair(struct nj_tls_server_context *c, SSL_CTX *ctx, cons
 static int add_dates_of_client_ca(struct nj_tls_server_context *c, const char *path, char *why,
                                   size_t n_why)
 {
-    struct nj__tls_dates *d = path ? add_dates(c, path, NJ__TLS_DATES_CLIENT_CA, why, n_why) : NULL;
+    struct nj__tls_dates *d;
     X509 *cert;
     uint32_t n = 0;
 
-    if (!d)
-        return path ? -1 : 0;
+    if (!path || has_dates(c, path, NJ__TLS_DATES_CLIENT_CA))
+        return 0;
+    if (!(d = add_dates(c, path, NJ__TLS_DATES_CLIENT_CA, why, n_why)))
+        return -1;
     FILE *f = fopen(path, "re");
     for (; f && (cert = PEM_read_X509(f, NULL, no_password, NULL)); X509_free(cert))
         nj__tls_dates_narrow(d, cert, ++n);
@@ -268,28 +281,51 @@ static int add_dates_of_client_ca(struct nj_tls_server_context *c, const char *p
 
 /* --- certificates --------------------------------------------------------------------------- */
 
-static int add_identity(struct nj_tls_server_context *c, const struct nj_tls_server_config *config,
+static int add_identity(struct nj_tls_server_context *c, const struct nj_tls_set *of,
                         const struct nj_tls_identity_files *files, char *why, size_t n_why)
 {
-    SSL_CTX *ctx = new_ctx(c);
+    struct nj__tls_set *set = &c->set[c->n_sets];
+    SSL_CTX *ctx = new_ctx(c, set->id);
 
     if (!ctx)
         return nj_set_error(why, n_why, "cannot start OpenSSL: %s", openssl_reason());
-    c->identity[c->n_identities].ctx = ctx;
-    if (load_pair(ctx, files, why, n_why) != 0 || set_client_ca(ctx, config, why, n_why) != 0)
+    if (load_pair(ctx, files, why, n_why) != 0 || set_client_ca(ctx, of, why, n_why) != 0) {
+        SSL_CTX_free(ctx);
         return -1;
-    struct nj__tls_identity *partner = partner_of(c, SSL_CTX_get0_certificate(ctx));
+    }
+    struct nj__tls_identity *partner = partner_of(c, set, SSL_CTX_get0_certificate(ctx));
     if (partner) {
         SSL_CTX_free(ctx);
-        c->identity[c->n_identities].ctx = NULL;
         ctx = partner->ctx;
         if (load_pair(ctx, files, why, n_why) != 0)
             return -1;
     } else {
-        c->identity[c->n_identities++].cert = SSL_CTX_get0_certificate(ctx);
+        c->identity[c->n_identities++] =
+            (struct nj__tls_identity){ctx, SSL_CTX_get0_certificate(ctx)};
+        set->n++;
     }
+    if (has_dates(c, files->cert, NJ__TLS_DATES_OWN))
+        return 0;
     c->cert[c->n_certs++] = SSL_CTX_get0_certificate(ctx);
     return add_dates_of_pair(c, ctx, files->cert, why, n_why);
+}
+
+static int add_set(struct nj_tls_server_context *c, const struct nj_tls_set *of, char *why,
+                   size_t n_why)
+{
+    char text[512];
+
+    if (c->n_sets > 0 && nj__tls_find_set(c, of->id)->id == of->id)
+        return 0;
+    c->set[c->n_sets] = (struct nj__tls_set){.id = of->id, .first = c->n_identities};
+    for (uint32_t i = 0; i < of->n_identities; i++) {
+        if (add_identity(c, of, &of->identities[i], text, sizeof text) == 0)
+            continue;
+        return of->file ? nj_set_error(why, n_why, "%s:%u: %s", of->file, of->line, text)
+                        : nj_set_error(why, n_why, "%s", text);
+    }
+    c->n_sets++;
+    return add_dates_of_client_ca(c, of->client_ca, why, n_why);
 }
 
 /* --- OCSP responses (RFC 6960) ------------------------------------------------------------- */
@@ -381,13 +417,32 @@ static void free_context(struct nj_ref *ref)
 {
     struct nj_tls_server_context *c = nj_container_of(ref, struct nj_tls_server_context, ref);
 
-    for (uint32_t i = 0; i < NJ_TLS_IDENTITIES_MAX; i++) {
+    for (uint32_t i = 0; i < c->n_identities; i++)
         SSL_CTX_free(c->identity[i].ctx);
+    for (uint32_t i = 0; i < c->n_ocsp; i++)
         free(c->ocsp[i].bytes);
-    }
     for (uint32_t i = 0; i < c->n_dates; i++)
         free(c->dates[i].path);
+    nj_sites_free(c->sites);
+    free(c->set);
+    free(c->identity);
+    free(c->cert);
+    free(c->dates);
     free(c);
+}
+
+/* Room for all that the configuration names. */
+static bool allocate(struct nj_tls_server_context *c, const struct nj_tls_server_config *config)
+{
+    size_t n = config->n_identities;
+
+    for (uint32_t i = 0; i < config->n_sets; i++)
+        n += config->sets[i].n_identities;
+    c->set = calloc(config->n_sets + (size_t)1, sizeof *c->set);
+    c->identity = calloc(n, sizeof *c->identity);
+    c->cert = calloc(n, sizeof *c->cert);
+    c->dates = calloc(n + config->n_sets + 1 + config->n_ocsp, sizeof *c->dates);
+    return c->set && c->identity && c->cert && c->dates;
 }
 
 static int read_files(struct nj_tls_server_context *c, const struct nj_tls_server_config *config,
@@ -399,11 +454,17 @@ static int read_files(struct nj_tls_server_context *c, const struct nj_tls_serve
     if (config->n_ocsp > NJ_TLS_IDENTITIES_MAX)
         return nj_set_error(why, n_why, "at most %u OCSP responses are possible, not %u",
                             NJ_TLS_IDENTITIES_MAX, config->n_ocsp);
-    for (uint32_t i = 0; i < config->n_identities; i++)
-        if (add_identity(c, config, &config->identities[i], why, n_why) != 0)
-            return -1;
-    if (add_dates_of_client_ca(c, config->client_ca, why, n_why) != 0)
+    const struct nj_tls_set own = {.identities = config->identities,
+                                   .n_identities = config->n_identities,
+                                   .client_ca = config->client_ca,
+                                   .client_cert_required = config->client_cert_required};
+    if (!allocate(c, config))
+        return nj_set_error(why, n_why, "out of memory");
+    if (add_set(c, &own, why, n_why) != 0)
         return -1;
+    for (uint32_t i = 0; i < config->n_sets; i++)
+        if (add_set(c, &config->sets[i], why, n_why) != 0)
+            return -1;
     for (uint32_t i = 0; i < config->n_ocsp; i++)
         if (add_ocsp(c, config->ocsp[i], why, n_why) != 0)
             return -1;
@@ -416,6 +477,7 @@ struct nj_tls_server_context *nj_tls_server_context_new(const struct nj_tls_serv
     struct nj_tls_server_context *c = calloc(1, sizeof *c);
 
     if (!c) {
+        nj_sites_free(config->sites);
         nj_set_error(why, n_why, "out of memory");
         return NULL;
     }
@@ -427,6 +489,7 @@ struct nj_tls_server_context *nj_tls_server_context_new(const struct nj_tls_serv
     c->keylog = config->keylog;
     c->keylog_ctx = config->keylog_ctx;
     c->http1 = config->http1;
+    c->sites = config->sites;
     if (read_files(c, config, why, n_why) == 0)
         return c;
     nj_ref_put(&c->ref);

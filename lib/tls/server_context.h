@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What all TLS connections of a server share: certificates with their private keys, the authority
- * of client certificates, the keys of session tickets. Immutable and reference-counted: a reload
- * makes a new one, and handshakes in progress keep the former; at their end the new one must
- * verify the client's certificate.
+ * of client certificates, both perhaps by site, the keys of session tickets. A session can be
+ * resumed with the server names of its set only (RFC 8446 4.6.1). Immutable and reference-counted:
+ * a reload makes a new one, and handshakes in progress keep the former; at their end the new one
+ * must verify the client's certificate.
  *
  * It uses the default library context of OpenSSL, and so obeys openssl.cnf. A library context of
  * its own could not be freed: threads that have used it keep pointers into it until they end.
@@ -17,7 +18,9 @@
 #include "tls/current_context.h"
 #include "tls/ticket_keys.h"
 
-#define NJ_TLS_IDENTITIES_MAX 64u
+#define NJ_TLS_IDENTITIES_MAX 64u /* of a set */
+
+struct nj_sites;
 
 /* Files in PEM. `cert` has the certificate of the server first, then those of the authorities
  * between it and a root. */
@@ -25,11 +28,27 @@ struct nj_tls_identity_files {
     const char *cert, *key;
 };
 
+/* What some sites have in place of what the server has. */
+struct nj_tls_set {
+    uint64_t id; /* struct nj_site_identity.files of these sites; 0: they have the server's */
+    const struct nj_tls_identity_files *identities;
+    uint32_t n_identities; /* 1..NJ_TLS_IDENTITIES_MAX */
+    const char *client_ca;
+    bool client_cert_required;
+    const char *file; /* of the configuration, and its line, for errors; NULL: none */
+    uint32_t line;
+};
+
 struct nj_tls_server_config {
     /* The first one answers clients that give no server name, or one that no certificate has. Two
      * with the same set of names and keys of different types (RSA, ECDSA) are offered together. */
     const struct nj_tls_identity_files *identities;
     uint32_t n_identities; /* 1..NJ_TLS_IDENTITIES_MAX */
+    /* Of sites; one with the id 0 or of an earlier one is skipped. `sites` finds the identity of a
+     * server name, and with it the set; taken over, also on failure. NULL: there are no sites. */
+    const struct nj_tls_set *sets;
+    uint32_t n_sets;
+    struct nj_sites *sites;
     /* Files with OCSP responses in DER (RFC 6960), each about one of the certificates. A response
      * is stapled until its nextUpdate; one without is refused, as it could not expire. */
     const char *const *ocsp;
