@@ -99,7 +99,9 @@ static bool is_alone(const void *stream)
     .respond = respond, .respond_cached = respond_cached, .trailers = trailers, .resume = resume,  \
     .consume = consume, .reset = reset, .send_continue = send_continue, .prioritize = prioritize,  \
     .blocked_by = blocked_by, .is_alone = is_alone
-#define TLS .tls_suite = nj__conn_tls_suite, .client_cert = nj__conn_tls_cert
+#define TLS                                                                                        \
+    .tls_suite = nj__conn_tls_suite, .client_cert = nj__conn_tls_cert,                             \
+    .identity = nj__conn_tls_identity
 
 static const struct nj_framing h2_framing = {H2_FRAMING};
 static const struct nj_framing h2_tls_framing = {H2_FRAMING, TLS};

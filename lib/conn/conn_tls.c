@@ -167,6 +167,11 @@ struct nj_client_cert *nj__conn_tls_cert(const void *conn)
     return (*nj__conn_tls_place(conn))->cert;
 }
 
+const struct nj_site_identity *nj__conn_tls_identity(const void *conn)
+{
+    return &(*nj__conn_tls_place(conn))->identity;
+}
+
 /* --- input --------------------------------------------------------------------------------- */
 
 /* Is the first record complete, or one that cannot be valid? */

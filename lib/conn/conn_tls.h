@@ -56,6 +56,8 @@ bool nj__conn_tls_speaks_http1(const struct nj_conn *c);
 const char *nj__conn_tls_suite(const void *conn);
 /* The certificate of the client, or NULL. The connection keeps its reference. */
 struct nj_client_cert *nj__conn_tls_cert(const void *conn);
+/* What the server name of the handshake belongs to. */
+const struct nj_site_identity *nj__conn_tls_identity(const void *conn);
 /* Sends close_notify. */
 void nj__conn_tls_close(struct nj_conn *c);
 

@@ -348,6 +348,7 @@ static bool establish(struct nj_conn *c, struct nj_conn_tls *ct)
         nj_tls_session_init(&ct->session, &read, &write, (uint16_t)(info->record_plain_max + 1));
         ct->established = true;
         ct->http1 = info->protocol == NJ_TLS_HTTP1;
+        ct->identity = info->identity;
         count_handshake(c->conns->counters, info);
     }
     nj_tls_keys_wipe(&read);

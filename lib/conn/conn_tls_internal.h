@@ -4,6 +4,7 @@
 
 #include "conn/conn.h"
 #include "conn/conn_tls.h"
+#include "site/site_table.h"
 #include "telem/count.h"
 
 /* Output of one call of nj_h2_output() that waits to be sealed. */
@@ -21,12 +22,13 @@ struct nj_conn_tls {
     struct nj_tls_session session;   /* once it is established */
     struct nj__handshake *handshake; /* until then */
     struct nj_client_cert *cert;     /* NULL: none */
-    bool established, ended;         /* ended: an alert was sent or received */
-    bool http1;                      /* HTTP/1.1 was agreed on, not HTTP/2 */
-    bool broken;                     /* output was lost */
-    bool record_waits;               /* the first unread record is incomplete */
-    uint32_t record_seq;             /* its sequence number of TCP */
-    nj_ns record_since;              /* when it began to wait */
+    struct nj_site_identity identity;
+    bool established, ended; /* ended: an alert was sent or received */
+    bool http1;              /* HTTP/1.1 was agreed on, not HTTP/2 */
+    bool broken;             /* output was lost */
+    bool record_waits;       /* the first unread record is incomplete */
+    uint32_t record_seq;     /* its sequence number of TCP */
+    nj_ns record_since;      /* when it began to wait */
 };
 
 struct nj_conns_tls {

@@ -24,6 +24,7 @@
 struct nj_exchange;
 struct nj_file_wait;
 struct nj_http_options;
+struct nj_site_identity;
 struct nj_site_rules;
 struct nj_txns;
 
@@ -57,10 +58,12 @@ struct nj_framing {
     enum nj_blocked_by (*blocked_by)(const void *stream);
     /* No other request of its connection is open. */
     bool (*is_alone)(const void *stream);
-    /* Of TLS connections, NULL for cleartext: the name of the cipher suite in RFC 8446, and the
-     * client's certificate, or NULL. The connection keeps its reference. */
+    /* Of TLS connections, NULL for cleartext: the name of the cipher suite in RFC 8446, the
+     * client's certificate, or NULL, of which the connection keeps its reference, and to what the
+     * server name of the handshake belongs (site/site_table.h). */
     const char *(*tls_suite)(const void *conn);
     struct nj_client_cert *(*client_cert)(const void *conn);
+    const struct nj_site_identity *(*identity)(const void *conn);
 };
 
 /* A client across all classes. Lives as long as the shard. Clients are identified by a hash: two

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Answers requests that the rules of a site refuse or redirect (RFC 9110 15.4), and preflights of
- * CORS (the Fetch standard, 3.2). */
+/* Answers requests that the rules of a site refuse or redirect (RFC 9110 15.4), those that came by
+ * a connection of another site (15.5.20), and preflights of CORS (the Fetch standard, 3.2). */
 #include "http/site/site_response.h"
 
 #include "base/compiler.h"
@@ -40,6 +40,28 @@ static bool is_denied(const struct nj_txn *t, const struct nj_site_rules *rules)
         return false;
     uint32_t lists = p->lists ? p->lists(p->lists_ctx, &t->client_addr) : 0;
     return (rules->deny & lists) || (rules->allow && !(rules->allow & lists));
+}
+
+/* RFC 9110 15.5.20: did the handshake name a host with other certificates, or other authorities of
+ * clients, than those of this request? */
+static bool is_misdirected(const struct nj_txn *t, const struct nj_site_rules *rules)
+{
+    const struct nj_site_identity *of = t->framing->identity ? t->framing->identity(t->conn) : NULL;
+
+    return of && of->files != rules->identity.files && of->site != rules->identity.site;
+}
+
+/* A redirect to https comes first: there, the client can show its certificate. */
+static bool lacks_client_cert(const struct nj_txn *t, const struct nj_site_rules *rules)
+{
+    return rules->needs_client_cert && (t->is_https || !rules->redirect_cleartext_only) &&
+           !(t->framing->client_cert && t->framing->client_cert(t->conn));
+}
+
+static void forbid(struct nj_txn *t)
+{
+    nj_count(t->set->counters, NJ_C_request_refused);
+    nj_respond_error_text(t, 403, (struct nj_field){0});
 }
 
 /* Is the method one of "GET, HEAD"? */
@@ -85,13 +107,17 @@ __attribute__((noinline)) static bool answer(struct nj_txn *t, const struct nj_s
 {
     bool is_path = target->result == NJ_PATH_OK || target->result == NJ_PATH_HIDDEN;
 
-    if (is_denied(t, rules)) {
-        nj_count(t->set->counters, NJ_C_request_refused);
-        nj_respond_error_text(t, 403, (struct nj_field){0});
+    if (is_misdirected(t, rules)) {
+        nj_count(t->set->counters, NJ_C_request_misdirected);
+        nj_respond_error_text(t, 421, (struct nj_field){0});
+    } else if (is_denied(t, rules)) {
+        forbid(t);
     } else if (nj_site_hides(rules, target->path)) {
         nj_respond_error_text(t, 404, (struct nj_field){0});
     } else if (rules->cors_origin.n_bytes > 0 && is_preflight(t, head)) {
-        answer_preflight(t, rules, head);
+        answer_preflight(t, rules, head); /* browsers show no certificate with it */
+    } else if (lacks_client_cert(t, rules)) {
+        forbid(t);
     } else if (rules->redirect_status != 0 && is_path &&
                !(rules->redirect_cleartext_only && t->is_https)) {
         redirect(t, rules, head, target);
@@ -106,8 +132,8 @@ __attribute__((noinline)) static bool answer(struct nj_txn *t, const struct nj_s
 static bool apply(struct nj_txn *t, const struct nj_site_rules *rules,
                   const struct nj_request_head *head, const struct nj_target *target)
 {
-    const uint32_t that_answer =
-        NJ_SITE_REDIRECT | NJ_SITE_METHODS | NJ_SITE_ALLOW | NJ_SITE_DENY | NJ_SITE_CORS;
+    const uint32_t that_answer = NJ_SITE_REDIRECT | NJ_SITE_METHODS | NJ_SITE_ALLOW | NJ_SITE_DENY |
+                                 NJ_SITE_CORS | NJ_SITE_CLIENT_CERT | NJ_SITE_IDENTITY;
 
     if (!rules || !rules->sites) /* no key is set */
         return false;

@@ -7,7 +7,7 @@
 #include "http/transaction.h"
 
 /* Finds the rules of a request, which are t->rules from here on until the response has begun, and
- * answers it if they do: 403, 405, a redirect, or 204 to a preflight of CORS. True: it was
+ * answers it if they do: 421, 403, 405, a redirect, or 204 to a preflight of CORS. True: it was
  * answered. */
 bool nj__site_answer(struct nj_txn *t, const struct nj_request_head *head,
                      const struct nj_target *target);
