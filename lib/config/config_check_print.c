@@ -249,15 +249,17 @@ static void report_policy(struct nj__report *r, const struct nj_policy_file *f,
     report_config(r, config);
 }
 
-static void report_certificates(struct nj__report *r, const struct nj_tls_server_context *tls)
+static void report_certificates(struct nj__report *r, const struct nj_tls_server_context *tls,
+                                struct nj_diags *warnings)
 {
     struct nj_tls_cert_text text;
+    struct nj_tls_date_note note;
+    uint32_t at = 0;
 
-    for (uint32_t i = 0; tls && nj_tls_cert_describe(tls, i, &text); i++) {
-        nj__report_item(r, "certificate", text.path, NULL, 0);
-        nj__report_value(r, "names", "%s", text.names);
-        nj__report_value(r, "expires", "%s", text.expires);
-    }
+    for (uint32_t i = 0; nj_tls_cert_describe(tls, i, &text); i++)
+        nj__report_certificate(r, &text);
+    while (nj_tls_dates_next(tls, &at, NJ_TLS_DATES_UNTOLD, (int64_t)time(NULL), &note))
+        nj_diag_add(warnings, note.path, 0, "warning: %s", note.text);
 }
 
 /* --- files and their user --------------------------------------------------------------------- */
@@ -417,8 +419,8 @@ int nj_server_check(const struct nj_server_config *config)
     if (rc == 0)
         rc = nj_eal_args_expand(&presets, settings.policy, 0, NULL, why, sizeof why);
     if (rc == 0)
-        rc = nj_settings_check_tls_files(settings.config, (int64_t)time(NULL), &warnings, &tls, why,
-                                         sizeof why);
+        rc = nj_settings_read_tls(&settings, &(struct nj_tls_server_config){0}, &tls, why,
+                                  sizeof why);
     if (rc == 0)
         rc = find_user(settings.config, copy.drop_privileges, &user, why, sizeof why);
     if (rc == 0 && settings.config->access_log)
@@ -428,14 +430,15 @@ int nj_server_check(const struct nj_server_config *config)
     bool reported = rc == 0 && !copy.explain;
     if (rc == 0 && copy.explain) {
         r.shows_places = true;
-        rc = nj__config_explain(&settings, &r, why, sizeof why);
+        rc = nj__config_explain(&settings, tls, &r, why, sizeof why);
     } else if (rc == 0) {
         report_listeners(&r, settings.config);
         report_policy(&r, settings.policy, settings.config);
         report_eal(&r, &presets);
         if (why[0])
             report_lines(&r, "access log", why);
-        report_certificates(&r, tls);
+        if (tls)
+            report_certificates(&r, tls, &warnings);
         report_missing(&r, &settings);
         rc = report_files(&r, &settings, &user);
         fflush(stdout);

@@ -22,6 +22,7 @@
 struct explain {
     const struct nj_settings *s;
     const struct nj_policy_file *f;
+    const struct nj_tls_server_context *tls; /* NULL: none */
     struct nj__report *r;
     bool is_tls;
     uint16_t port;
@@ -191,8 +192,9 @@ static bool is_of_acme(const struct explain *x, uint32_t i)
 /* Do the rules of `acme` say what this line says? */
 static bool acme_overrides(const struct nj_ini_entry *e)
 {
-    static const char *const keys[] = {"redirect", "allow",   "deny",    "methods", "missing",
-                                       "try",      "handler", "listing", "root",    "default_type"};
+    static const char *const keys[] = {"redirect", "allow",   "deny",        "client_cert",
+                                       "methods",  "missing", "try",         "handler",
+                                       "listing",  "root",    "default_type"};
 
     for (size_t i = 0; i < NJ_ARRAY_LEN(keys); i++)
         if (strcmp(keys[i], e->key) == 0)
@@ -387,10 +389,14 @@ static void report_answer(const struct explain *x, const struct nj_policy_verdic
         nj__report_value(x->r, "status", "414");
     else if (rules && ((rules->deny & x->lists) || (rules->allow && !(rules->allow & x->lists))))
         report_refusal(x, NJ_ACTION_FORBID, "allow or deny of the site");
+    else if (rules && rules->needs_client_cert && !x->is_tls && !rules->redirect_cleartext_only)
+        report_refusal(x, NJ_ACTION_FORBID, "client_cert of the site: http has no certificates");
     else if (rules && rules->redirect_status != 0 && !(rules->redirect_cleartext_only && x->is_tls))
         report_location(x, rules->redirect_status, rules->redirect_to, rules->prefix);
     else
         report_answer_of_files(x, rules);
+    if (rules && rules->needs_client_cert && x->is_tls)
+        nj__report_value(x->r, "without a client certificate", "403");
 }
 
 bool nj__config_listener(const struct nj_server_config *c, uint32_t i, struct nj__listener *out)
@@ -427,6 +433,25 @@ static void report_listener(const struct explain *x)
                      x->port ? " at the port of the URL" : "");
 }
 
+void nj__report_certificate(struct nj__report *r, const struct nj_tls_cert_text *cert)
+{
+    nj__report_item(r, "certificate", cert->path, NULL, 0);
+    nj__report_value(r, "names", "%s", cert->names);
+    nj__report_value(r, "expires", "%s", cert->expires);
+}
+
+/* That of a handshake with the host as its server name. */
+static void report_certificate_of_host(const struct explain *x)
+{
+    struct nj_str host = nj_host_of_authority(x->authority);
+    struct nj_tls_cert_text text;
+    char name[NJ_SITE_HOST_MAX + 1];
+
+    snprintf(name, sizeof name, "%.*s", (int)host.n_bytes, host.p);
+    nj_tls_cert_of_name(x->tls, name, &text);
+    nj__report_certificate(x->r, &text);
+}
+
 static void explain_rules(struct explain *x, const struct nj_sites *sites)
 {
     const struct nj_hash_key key = {0};
@@ -447,12 +472,15 @@ static void explain_rules(struct explain *x, const struct nj_sites *sites)
         find_sections(x, site);
     report_request(x);
     report_listener(x);
+    if (x->is_tls && x->tls)
+        report_certificate_of_host(x);
     report_sections(x);
     report_class(x, verdict.class_of);
     report_answer(x, &verdict, sites ? nj_sites_find(sites, x->authority, x->plain) : NULL);
 }
 
-int nj__config_explain(const struct nj_settings *s, struct nj__report *r, char *why, size_t n)
+int nj__config_explain(const struct nj_settings *s, const struct nj_tls_server_context *tls,
+                       struct nj__report *r, char *why, size_t n)
 {
     struct explain *x = calloc(1, sizeof *x);
     const char *from = s->config->explain_from, *wrong = NULL;
@@ -469,6 +497,7 @@ int nj__config_explain(const struct nj_settings *s, struct nj__report *r, char *
     if (rc == 0) {
         x->s = s;
         x->f = s->policy;
+        x->tls = tls;
         x->r = r;
         x->has_client = from != NULL;
         const char *name = s->http.files.index ? s->http.files.index : "index.html";

@@ -339,6 +339,18 @@ const struct nj_option nj_options[] = {
     {KEY("site NAME", "name", "NAME,..."), .group = "sites", .may_repeat = true,
      .help = "more names of the site. [path NAME PATH] has the other keys, for what is below a "
              "path"},
+    {KEY("site NAME", "cert", "FILE"), .may_repeat = true,
+     .help = "certificate chain in PEM, in place of those of [tls]; in [site NAME] only. Each "
+             "needs its key, in the same order"},
+    {KEY("site NAME", "key", "FILE"), .may_repeat = true,
+     .help = "private key in PEM of the certificate at the same position; in [site NAME] only"},
+    {KEY("site NAME", "client_ca", "FILE|none"),
+     .help = "authorities of client certificates, in place of [tls] client_ca; in [site NAME] "
+             "only"},
+    {KEY("site NAME", "client_optional", "yes|no"),
+     .help = "accept clients without a certificate, too; in [site NAME] only"},
+    {KEY("site NAME", "client_cert", "required|none"),
+     .help = "required: clients without a certificate get 403"},
     {KEY("site NAME", "redirect", "STATUS URL|https[:PORT]"),
      .help = "send requests to another URL, or to TLS"},
     {KEY("site NAME", "header", "set|add|remove NAME[: VALUE]"), .may_repeat = true,

@@ -56,7 +56,7 @@ static const char *key_name(void *section, uint32_t i)
             continue;
         nj_option_key(o, key);
         bool is_key = s->kind == HOURS       ? nj_class_key_find(key) >= 0
-                      : s->kind == SITE_PATH ? strcmp(key, "name") != 0 && strcmp(key, "acme") != 0
+                      : s->kind == SITE_PATH ? !nj__site_key_is_of_site(key)
                                              : true;
         if (is_key && i-- == 0)
             return o->key ? o->key : o->name;

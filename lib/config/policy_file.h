@@ -21,6 +21,7 @@
 #define NJ_POLICY_HOURS_MAX    32u    /* sections with hours, and classes with hours: 32 each */
 #define NJ_POLICY_VALUES_MAX   32u    /* paths of a class, hosts of a class */
 #define NJ_SITE_FOLDERS_MAX    1024u  /* of sites and paths */
+#define NJ_SITE_FILES_MAX      2048u  /* of TLS, in all sites */
 #define NJ_POLICY_EAL_MAX      64u    /* lines of [eal] */
 #define NJ_POLICY_WHOLE_SERVER UINT8_MAX
 

@@ -10,6 +10,7 @@
 
 #include "base/units.h"
 #include "config/config_by_name.h"
+#include "config/site_sections.h"
 
 struct warn_ctx {
     const struct nj_policy_file *f;
@@ -328,7 +329,8 @@ static bool is_set(const struct warn_ctx *w, const struct nj_option *o)
 {
     char key[NJ_OPTION_KEY_BYTES];
 
-    return nj_config_is_set(w->given, o->name) ||
+    return (strcmp(o->name, "tls-cert") == 0 && w->f->sites->has_cert) ||
+           nj_config_is_set(w->given, o->name) ||
            nj__policy_find_entry(w->f, o->section, nj_option_key(o, key), NULL);
 }
 

@@ -10,8 +10,12 @@ struct files {
     struct nj_needed_file *file;
 };
 
+/* Once, also if several keys name it. */
 static void need(struct files *f, enum nj_file_need what, const char *option, const char *path)
 {
+    for (uint32_t i = 0; path && i < f->n; i++)
+        if (f->file[i].need == what && strcmp(f->file[i].path, path) == 0)
+            return;
     if (path)
         f->file[f->n++] = (struct nj_needed_file){.option = option, .path = path, .need = what};
 }
@@ -31,6 +35,8 @@ uint32_t nj_settings_list_files(const struct nj_settings *s,
     for (uint32_t i = 0; sites && i < sites->n_folders; i++)
         if (nj__site_folder_is_absolute(&sites->folders[i]))
             need(&f, NJ_NEED_FOLDER, sites->folders[i].at->key, sites->folders[i].at->value);
+    for (uint32_t i = 0; sites && i < sites->n_files; i++)
+        need(&f, NJ_NEED_READ, sites->files[i]->key, sites->files[i]->value);
     need(&f, NJ_NEED_READ, "--config", c->policy_file);
     for (uint32_t i = 1; ini && i < ini->n_files; i++)
         need(&f, NJ_NEED_READ, "include", ini->file[i].name);

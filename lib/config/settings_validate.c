@@ -109,11 +109,6 @@ static int check_ranges(struct nj_settings *s, char *why, size_t n)
     return nj_config_check_ranges(s->config, why, n);
 }
 
-static int check_tls(struct nj_settings *s, char *why, size_t n)
-{
-    return nj__settings_check_tls(s, why, n);
-}
-
 /* The order of the messages. Those before and after the others need a complete configuration. The
  * last ones need that no other has failed. */
 static const struct {
@@ -127,7 +122,7 @@ static const struct {
     {.read = check_ranges},
     {.read = check_root},
     {.read = nj__settings_read_http},
-    {.read = check_tls},
+    {.read = nj__settings_check_tls},
     {.read = nj__settings_read_proxy_ports},
     {.read = nj__settings_load_mime_types, .last = true},
     {.read = check_addresses, .of_complete = true, .last = true},

@@ -60,22 +60,20 @@ void nj_settings_free(struct nj_settings *s);
 struct nj_settings *nj_settings_read_again(const struct nj_settings *start, struct nj_diags *faults,
                                            struct nj_diags *notes, char *why, size_t why_bytes);
 
-/* settings_check_tls.c: the files of TLS, which point into `c` and `files`; without the fields that
- * a running server adds. */
-void nj_settings_tls_config(const struct nj_server_config *c,
-                            struct nj_tls_identity_files files[NJ_SERVER_TLS_CERTS_MAX],
-                            struct nj_tls_server_config *out);
-/* Reads these files. Returns 0, or -1 with file, problem and remedy in `why`. `warnings` gets a
- * line for each that is not valid at `now_s` (UNIX time), or soon not any more. `*out`: the
- * context, for nj_tls_server_context_put(), or NULL without TLS. */
-int nj_settings_check_tls_files(const struct nj_server_config *c, int64_t now_s,
-                                struct nj_diags *warnings, struct nj_tls_server_context **out,
-                                char *why, size_t why_bytes);
+/* settings_check_tls.c: reads the files of TLS, of [tls] and of sites. `running` has the fields
+ * that a running server adds: `unix_s`, `tickets`, `keylog`. Returns 0, or -1 with file, problem
+ * and remedy in `why`. `*out`: the context, for nj_tls_server_context_put(), or NULL without TLS.
+ */
+int nj_settings_read_tls(const struct nj_settings *s, const struct nj_tls_server_config *running,
+                         struct nj_tls_server_context **out, char *why, size_t why_bytes);
+/* Are clients asked for certificates, by the server or by a site? */
+bool nj_settings_ask_clients(const struct nj_settings *s);
 
 /* settings_files.c: the files that the server opens as its user, in the order in which they are
  * checked. Returns their number. */
 #define NJ_SETTINGS_FILES_MAX                                                                      \
-    (8u + 3u * NJ_SERVER_TLS_CERTS_MAX + NJ_LIST_FILES_MAX + NJ_INI_FILES_MAX + NJ_SITE_FOLDERS_MAX)
+    (8u + 3u * NJ_SERVER_TLS_CERTS_MAX + NJ_LIST_FILES_MAX + NJ_INI_FILES_MAX +                    \
+     NJ_SITE_FOLDERS_MAX + NJ_SITE_FILES_MAX)
 uint32_t nj_settings_list_files(const struct nj_settings *s,
                                 struct nj_needed_file file[NJ_SETTINGS_FILES_MAX]);
 
@@ -85,8 +83,9 @@ int nj__settings_read_network(struct nj_settings *s, char *why, size_t why_bytes
 /* settings_proxy.c: --proxy-protocol, which needs trusted proxies. */
 int nj__settings_read_proxy_ports(struct nj_settings *s, char *why, size_t why_bytes);
 
-/* settings_check_tls.c: options of TLS. */
-int nj__settings_check_tls(const struct nj_settings *s, char *why, size_t why_bytes);
+/* settings_check_tls.c: options of TLS, and what sites have for it. Without certificates in [tls],
+ * it gets those of [site default], else of the first site that has some. */
+int nj__settings_check_tls(struct nj_settings *s, char *why, size_t why_bytes);
 
 /* settings_http.c: HTTP and its files. */
 int nj__settings_read_http(struct nj_settings *s, char *why, size_t why_bytes);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Parses the keys of sites and paths that say which files are served. Reference: docs/sites.md. */
+/* Parses the keys of sites and paths that say which files are served, and which are those of TLS.
+ * Reference: docs/sites.md. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -7,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/compiler.h"
+#include "config/config_by_name.h"
 #include "config/site_sections.h"
 #include "http/files/mime_type.h"
 #include "http/proto/path.h"
@@ -218,14 +221,14 @@ static bool parse_switch(struct nj__policy_reader *r, const struct nj_ini_entry 
 static void parse_acme(struct nj__policy_reader *r, uint32_t site, const struct nj_ini_entry *e)
 {
     struct nj_site_sections *s = r->f->sites;
-    struct nj_path_def d = {.site = site,
-                            .path = NJ_STR(ACME_PATH),
-                            .rules = {.keys = NJ_SITE_REDIRECT | NJ_SITE_ALLOW | NJ_SITE_DENY |
-                                              NJ_SITE_HANDLER | NJ_SITE_METHODS | NJ_SITE_MISSING |
-                                              NJ_SITE_TRY | NJ_SITE_ALIAS | NJ_SITE_LISTING |
-                                              NJ_SITE_DEFAULT_TYPE,
-                                      .try_file = NJ_SITE_TRY_WHOLE,
-                                      .default_type = "text/plain"}};
+    struct nj_path_def d = {
+        .site = site,
+        .path = NJ_STR(ACME_PATH),
+        .rules = {.keys = NJ_SITE_REDIRECT | NJ_SITE_ALLOW | NJ_SITE_DENY | NJ_SITE_CLIENT_CERT |
+                          NJ_SITE_HANDLER | NJ_SITE_METHODS | NJ_SITE_MISSING | NJ_SITE_TRY |
+                          NJ_SITE_ALIAS | NJ_SITE_LISTING | NJ_SITE_DEFAULT_TYPE,
+                  .try_file = NJ_SITE_TRY_WHOLE,
+                  .default_type = "text/plain"}};
 
     if (s->n_paths == NJ_SITE_PATHS_MAX)
         nj__policy_report_bad_value(r, e, "at most 65536 paths");
@@ -239,12 +242,65 @@ static void parse_acme(struct nj__policy_reader *r, uint32_t site, const struct 
     }
 }
 
+bool nj__site_key_is_of_site(const char *key)
+{
+    static const char *const keys[] = {"name", "acme",      "cert",
+                                       "key",  "client_ca", "client_optional"};
+    size_t i = 0;
+
+    while (i < NJ_ARRAY_LEN(keys) && strcmp(keys[i], key) != 0)
+        i++;
+    return i < NJ_ARRAY_LEN(keys);
+}
+
+/* Remembers the file, to be opened after privileges were dropped. What it is for is found when all
+ * sections and the command line were read (settings_check_tls.c). */
+static void add_tls_file(struct nj__policy_reader *r, const struct nj_ini_entry *e)
+{
+    struct nj_site_sections *s = r->f->sites;
+
+    s->has_cert |= strcmp(e->key, "cert") == 0;
+    for (uint32_t i = 0; i < s->n_files; i++)
+        if (strcmp(s->files[i]->value, e->value) == 0)
+            return;
+    if (s->n_files == NJ_SITE_FILES_MAX)
+        nj__policy_report_bad_value(r, e, "at most 2048 files of TLS in all sites");
+    else if (nj__site_grow(r, (void **)&s->files, s->n_files, sizeof *s->files))
+        s->files[s->n_files++] = e;
+}
+
+/* False: no such key. */
+static bool parse_tls_key(struct nj__policy_reader *r, struct nj_site_rules *to, const char *key,
+                          const struct nj_ini_entry *e)
+{
+    if (strcmp(key, "client_cert") == 0) {
+        int word = nj_config_word_index("none|required", e->value);
+        if (word < 0)
+            nj__policy_report_bad_value(r, e, "required or none");
+        to->keys |= NJ_SITE_CLIENT_CERT;
+        to->needs_client_cert = word == 1;
+    } else if (strcmp(key, "client_optional") == 0) {
+        if (nj_config_word_index("yes|no", e->value) < 0)
+            nj__policy_report_bad_value(r, e, "yes or no");
+    } else if (strcmp(key, "client_ca") == 0 && strcmp(e->value, "none") == 0) {
+        return true;
+    } else if (strcmp(key, "cert") == 0 || strcmp(key, "key") == 0 ||
+               strcmp(key, "client_ca") == 0) {
+        add_tls_file(r, e);
+    } else {
+        return false;
+    }
+    return true;
+}
+
 bool nj__site_parse_file_key(struct nj__policy_reader *r, bool is_site, uint32_t index,
                              const char *key, const struct nj_ini_entry *e)
 {
     struct nj_site_sections *s = r->f->sites;
     struct nj_site_rules *to = is_site ? &s->sites[index].rules : &s->paths[index].rules;
 
+    if ((is_site || !nj__site_key_is_of_site(key)) && parse_tls_key(r, to, key, e))
+        return true;
     if (strcmp(key, "root") == 0) {
         to->keys |= NJ_SITE_ROOT;
         if (parse_folder(r, e, &to->root))

@@ -54,6 +54,9 @@ void nj__site_sections_free(struct nj_site_sections *s)
     free(s->site_at);
     free(s->path_at);
     free(s->folders);
+    free(s->files);
+    free(s->tls);
+    free(s->pairs);
     free(s->owned);
     free(s);
 }

@@ -5,6 +5,7 @@
 
 #include "config/policy_file.h"
 #include "site/site_table.h"
+#include "tls/server_context.h"
 
 /* A folder that a site or a path names: "/FOLDER//" (store/file_root.h), and where. */
 struct nj_site_folder {
@@ -14,12 +15,18 @@ struct nj_site_folder {
 
 /* The sections that have been read. Strings that are not in the file are in `owned`. */
 struct nj_site_sections {
-    uint32_t n_sites, n_paths, n_owned, n_folders;
+    uint32_t n_sites, n_paths, n_owned, n_folders, n_files;
     struct nj_site_def *sites;
     struct nj_path_def *paths;
     const struct nj_ini_section **site_at, **path_at; /* where they are declared */
     char **owned;
     struct nj_site_folder *folders; /* each once */
+    /* Keys with files of TLS, each file once. */
+    const struct nj_ini_entry **files;
+    bool has_cert; /* of a site */
+    /* What each site has for TLS, and last what [tls] has. NULL before nj__settings_check_tls(). */
+    struct nj_tls_set *tls;
+    struct nj_tls_identity_files *pairs; /* NJ_SERVER_TLS_CERTS_MAX of each */
 };
 
 /* Declare a section. Returns its index, or -1 with a diagnostic. Sites come before their paths. */
@@ -31,7 +38,10 @@ int nj__site_declare_path(struct nj__policy_reader *r, const struct nj_ini_secti
 bool nj__site_parse_key(struct nj__policy_reader *r, bool is_site, uint32_t index, const char *key,
                         const struct nj_ini_entry *e);
 
-/* site_file_keys.c: the same for keys about files. */
+/* Has [site NAME] the key, but [path NAME PATH] not? */
+bool nj__site_key_is_of_site(const char *key);
+
+/* site_file_keys.c: the same for keys about files, and about TLS. */
 bool nj__site_parse_file_key(struct nj__policy_reader *r, bool is_site, uint32_t index,
                              const char *key, const struct nj_ini_entry *e);
 bool nj__site_folder_is_absolute(const struct nj_site_folder *f);

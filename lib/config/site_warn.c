@@ -59,9 +59,10 @@ static bool redirects_all(const struct nj_site_rules *r)
 /* Keys that apply to responses which are redirects, too, or before them. */
 static bool applies_to_redirects(const char *key)
 {
-    static const char *const keys[] = {"redirect", "name", "header", "allow", "deny",
-                                       "cors",     "hsts", "class",  "rate",  "client_certificate",
-                                       "log"};
+    static const char *const keys[] = {
+        "redirect", "name", "header", "allow",     "deny",
+        "cors",     "hsts", "class",  "rate",      "client_cert",
+        "log",      "cert", "key",    "client_ca", "client_optional"};
 
     for (size_t i = 0; i < NJ_ARRAY_LEN(keys); i++)
         if (strcmp(keys[i], key) == 0)
@@ -292,7 +293,7 @@ static bool has_own_files(const struct nj_site_def *site)
 /* Other hosts have the same files, so a rule of some hosts alone hides nothing. Warns once. */
 static void warn_of_open_hosts(const struct ctx *w)
 {
-    const uint32_t hides = NJ_SITE_ALLOW | NJ_SITE_DENY | NJ_SITE_METHODS;
+    const uint32_t hides = NJ_SITE_ALLOW | NJ_SITE_DENY | NJ_SITE_METHODS | NJ_SITE_CLIENT_CERT;
     char host[NJ_SITE_HOST_MAX + 8], other[NJ_SITE_HOST_MAX + 40];
     struct section x;
     uint32_t n = 0;
@@ -344,7 +345,7 @@ void nj__site_warn(const struct nj_policy_file *f, const struct nj_server_config
     w.table = table;
     w.has_exception = calloc(s->n_sites, 1);
     snprintf(port, sizeof port, "%u", given->tls_port);
-    w.has_tls = value_of(&w, given->tls_cert[0], "tls", "cert", NULL) != NULL;
+    w.has_tls = s->has_cert || value_of(&w, given->tls_cert[0], "tls", "cert", NULL);
     w.tls_port =
         value_of(&w, nj_config_is_set(given, "tls-port") ? port : NULL, "tls", "port", "443");
     w.root = value_of(&w, given->root, "files", "root", NULL);

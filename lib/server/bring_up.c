@@ -127,7 +127,7 @@ static void close_policy(struct nj_server *s)
 
 static bool open_tls(struct nj_server *s)
 {
-    return nj__tls_identity_open(&s->tls, s->settings.config, s->why, sizeof s->why) == 0;
+    return nj__tls_identity_open(&s->tls, &s->settings, s->why, sizeof s->why) == 0;
 }
 
 static void close_tls(struct nj_server *s)

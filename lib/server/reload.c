@@ -14,8 +14,8 @@ struct reload {
     struct nj_tls_identity *identity;
     struct nj_access_log *access; /* NULL: none */
     struct nj_supervisor *supervisor;
-    struct nj_settings *settings; /* NULL: there is no file */
-    const struct nj_server_config *config;
+    struct nj_settings *settings;      /* NULL: there is no file */
+    const struct nj_settings *now;     /* these, or those of the start */
     struct nj_tls_server_context *tls; /* NULL: TLS does not change */
     struct nj_diags faults, notes;
     char why[1024]; /* errors that are not in `faults` */
@@ -37,12 +37,12 @@ enum nj_access_format nj__access_format(const struct nj_server_config *config)
 
 static bool read_settings(struct reload *r)
 {
-    r->config = r->start->config;
+    r->now = r->start;
     if (!r->start->given->policy_file)
         return true;
     r->settings = nj_settings_read_again(r->start, &r->faults, &r->notes, r->why, sizeof r->why);
     if (r->settings)
-        r->config = r->settings->config;
+        r->now = r->settings;
     return r->settings != NULL;
 }
 
@@ -50,7 +50,7 @@ static bool read_tls(struct reload *r)
 {
     char why[400];
 
-    if (nj__tls_identity_read(r->identity, r->config, &r->tls, why, sizeof why) == 0)
+    if (nj__tls_identity_read(r->identity, r->now, &r->tls, why, sizeof why) == 0)
         return true;
     size_t n = strlen(r->why); /* of the settings */
     snprintf(r->why + n, sizeof r->why - n, "%sTLS: %s; the former certificates stay in use",
@@ -60,7 +60,7 @@ static bool read_tls(struct reload *r)
 
 static bool try_log(struct reload *r)
 {
-    const char *path = r->config->access_log,
+    const char *path = r->now->config->access_log,
                *now = nj_policies_settings(r->policy->policies)->config->access_log;
 
     return !r->access || !path || (now && strcmp(path, now) == 0) ||
@@ -69,14 +69,16 @@ static bool try_log(struct reload *r)
 
 static bool install(struct reload *r)
 {
+    const struct nj_server_config *config = r->now->config;
+
     if (r->settings && nj__policy_install(r->policy, r->settings, &r->faults) == 0)
         return false;
     if (r->tls)
-        nj__tls_identity_replace(r->identity, r->config, r->tls);
-    if (r->access && r->config->access_log &&
-        !nj_access_log_change(r->access, r->config->access_log, nj__access_format(r->config)))
+        nj__tls_identity_replace(r->identity, r->now, r->tls);
+    if (r->access && config->access_log &&
+        !nj_access_log_change(r->access, config->access_log, nj__access_format(config)))
         nj_log(NJ_LEVEL_ERROR, "no memory to change the access log");
-    nj__supervisor_set_drain(r->supervisor, r->config);
+    nj__supervisor_set_drain(r->supervisor, config);
     nj__policy_log_warnings(&r->notes);
     return true;
 }

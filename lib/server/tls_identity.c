@@ -12,8 +12,6 @@
 #include <unistd.h>
 
 #include "base/set_error.h"
-#include "config/config_by_name.h"
-#include "config/settings_validate.h"
 #include "log/log.h"
 #include "threads/os_clock.h"
 #include "tls/cert_dates.h"
@@ -107,19 +105,15 @@ static int64_t unix_s(void)
 }
 
 /* Reads the files of the configuration. */
-static struct nj_tls_server_context *read_context(struct nj_tls_identity *t,
-                                                  const struct nj_server_config *from, char *why,
-                                                  size_t n_why)
+static int read_context(struct nj_tls_identity *t, const struct nj_settings *from,
+                        struct nj_tls_server_context **to, char *why, size_t n_why)
 {
-    struct nj_tls_identity_files files[NJ_SERVER_TLS_CERTS_MAX];
-    struct nj_tls_server_config config;
+    const struct nj_tls_server_config running = {.unix_s = unix_s,
+                                                 .tickets = &t->tickets,
+                                                 .keylog = t->keylog >= 0 ? write_secret : NULL,
+                                                 .keylog_ctx = t};
 
-    nj_settings_tls_config(from, files, &config);
-    config.unix_s = unix_s;
-    config.tickets = &t->tickets;
-    config.keylog = t->keylog >= 0 ? write_secret : NULL;
-    config.keylog_ctx = t;
-    return nj_tls_server_context_new(&config, why, n_why);
+    return nj_settings_read_tls(from, &running, to, why, n_why);
 }
 
 static void log_dates(const struct nj_tls_server_context *context, int64_t before_s, int64_t now_s)
@@ -141,19 +135,19 @@ void nj__tls_identity_check_dates(struct nj_tls_identity *t, int64_t now_s)
     t->dates_checked_s = now_s;
 }
 
-int nj__tls_identity_open(struct nj_tls_identity *t, const struct nj_server_config *config,
-                          char *why, size_t why_bytes)
+int nj__tls_identity_open(struct nj_tls_identity *t, const struct nj_settings *settings, char *why,
+                          size_t why_bytes)
 {
-    t->asks_clients = config->tls_client_ca;
+    struct nj_tls_server_context *context = NULL;
+
+    t->asks_clients = nj_settings_ask_clients(settings);
     t->keylog = -1;
-    if (nj_config_count_values(config->tls_cert, NJ_SERVER_TLS_CERTS_MAX) == 0)
+    if (!settings->config->tls_cert[0])
         return 0;
     if (!add_ticket_key(&t->tickets, nj_tls_ticket_keys_init))
         return nj_set_error(why, why_bytes, "cannot get random numbers from the system");
-    struct nj_tls_server_context *context = open_keylog(t, config, why, why_bytes) == 0
-                                                ? read_context(t, config, why, why_bytes)
-                                                : NULL;
-    if (!context) {
+    if (open_keylog(t, settings->config, why, why_bytes) != 0 ||
+        read_context(t, settings, &context, why, why_bytes) != 0) {
         nj__tls_identity_close(t);
         return -1;
     }
@@ -172,20 +166,18 @@ static void forget_tickets(struct nj_tls_identity *t)
         add_ticket_key(&t->tickets, nj_tls_ticket_keys_rotate);
 }
 
-int nj__tls_identity_read(struct nj_tls_identity *t, const struct nj_server_config *config,
+int nj__tls_identity_read(struct nj_tls_identity *t, const struct nj_settings *settings,
                           struct nj_tls_server_context **next, char *why, size_t why_bytes)
 {
     *next = NULL;
-    if (!t->has_tls || !config->tls_cert[0])
-        return 0;
-    *next = read_context(t, config, why, why_bytes);
-    return *next ? 0 : -1;
+    return t->has_tls ? read_context(t, settings, next, why, why_bytes) : 0;
 }
 
-void nj__tls_identity_replace(struct nj_tls_identity *t, const struct nj_server_config *config,
+void nj__tls_identity_replace(struct nj_tls_identity *t, const struct nj_settings *settings,
                               struct nj_tls_server_context *next)
 {
-    bool forgets = t->asks_clients || config->tls_client_ca;
+    bool asks_clients = nj_settings_ask_clients(settings),
+         forgets = t->asks_clients || asks_clients;
 
     /* Handshakes that seal a ticket after the second call find the new context when they end
      * (nj_tls_handshake_recheck()). */
@@ -195,7 +187,7 @@ void nj__tls_identity_replace(struct nj_tls_identity *t, const struct nj_server_
     nj_tls_current_context_replace(&t->current, next);
     if (forgets)
         forget_tickets(t);
-    t->asks_clients = config->tls_client_ca;
+    t->asks_clients = asks_clients;
     nj_log(NJ_LEVEL_INFO, "TLS: certificates were read again");
 }
 

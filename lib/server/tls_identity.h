@@ -2,9 +2,8 @@
 /* The certificates and ticket keys of a server with TLS, for all its shards. */
 #pragma once
 
-#include <nightjar/server.h>
-
 #include "base/types.h"
+#include "config/settings_validate.h"
 #include "tls/server_context.h"
 
 /* Contains keys. */
@@ -18,16 +17,17 @@ struct nj_tls_identity {
     int keylog;              /* descriptor of --keylog, or -1 */
 };
 
-/* Read the certificates, if there are any. Returns 0, or -1 with the reason. Main thread. */
-int nj__tls_identity_open(struct nj_tls_identity *t, const struct nj_server_config *config,
-                          char *why, size_t why_bytes);
+/* Read the certificates, of [tls] and of sites, if there are any. Returns 0, or -1 with the reason.
+ * Main thread. */
+int nj__tls_identity_open(struct nj_tls_identity *t, const struct nj_settings *settings, char *why,
+                          size_t why_bytes);
 void nj__tls_identity_close(struct nj_tls_identity *t);
-/* Read those of another configuration. Returns 0, with *next NULL if it or the server has none, or
- * -1 with the reason. Any thread but an lcore. */
-int nj__tls_identity_read(struct nj_tls_identity *t, const struct nj_server_config *config,
+/* Read those of other settings. Returns 0, with *next NULL if they or the server have none, or -1
+ * with the reason. Any thread but an lcore. */
+int nj__tls_identity_read(struct nj_tls_identity *t, const struct nj_settings *settings,
                           struct nj_tls_server_context **next, char *why, size_t why_bytes);
 /* Use them for new handshakes. Takes `next` over. Any thread but an lcore. */
-void nj__tls_identity_replace(struct nj_tls_identity *t, const struct nj_server_config *config,
+void nj__tls_identity_replace(struct nj_tls_identity *t, const struct nj_settings *settings,
                               struct nj_tls_server_context *next);
 /* Log which certificates have expired or expire soon, if it was not logged before. `now_s`: UNIX
  * time. The supervisor, once per tick. */

@@ -260,7 +260,7 @@ class App(ExampleCase):
 class Sites(ExampleCase):
     name = "sites.conf"
     hosts = certificates = ("example.org", "example.net", "example.com")
-    files = {"www/index.html": "page\n"}
+    files = {f"{name}/index.html": f"{name}\n" for name in (*hosts, "www")}
 
     def test_certificates(self):
         for name in self.certificates:
@@ -270,10 +270,14 @@ class Sites(ExampleCase):
                 stdin=subprocess.DEVNULL)
             self.assertEqual(0, done.returncode, done.stderr)
             self.assertRegex(done.stdout, rf"(?m)^subject=CN ?= ?{name}$")
-            self.assertEqual("page\n", self.get(f"https://{name}/", "--cacert", self.ca))
+            self.assertEqual(f"{name}\n", self.get(f"https://{name}/", "--cacert", self.ca))
             done = self.run_client("wget", "-qO-", "--no-hsts", f"--ca-certificate={self.ca}",
                                    f"https://{name}/")
-            self.assertEqual((0, "page\n"), (done.returncode, done.stdout), done.stderr)
+            self.assertEqual((0, f"{name}\n"), (done.returncode, done.stdout), done.stderr)
+            for host in self.certificates:
+                self.assertEqual(200 if host == name else 421,
+                                 self.ask(f"https://{name}/", "--cacert", self.ca, "-H",
+                                          f"Host: {host}")[0])
 
     def test_rules(self):
         fields = {name: self.ask(f"https://{name}/", "--cacert", self.ca)[1]

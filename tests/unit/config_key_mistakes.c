@@ -10,6 +10,7 @@
 #include "config/policy_file.h"
 #include "config/policy_warn.h"
 #include "config/settings_validate.h"
+#include "config/site_sections.h"
 #include "support/scratch.h"
 
 TestSuite(config_key_mistakes, .fini = scratch_remove);
@@ -69,12 +70,26 @@ static const char *const of_keys[][2] = {
 };
 
 static const char *const of_sites[][2] = {
-    {"name", "a.example"}, {"redirect", "301 /x"},   {"header", "add X-A: b"},
-    {"handler", "none"},   {"methods", "GET"},       {"cors", "*"},
-    {"hsts", "1d"},        {"try", "$path, /a"},     {"missing", "redirect https://a.example$path"},
-    {"root", "/usr"},      {"error_page", "404 /a"}, {"mime", ".a text/plain"},
-    {"listing", "on"},     {"log", "off"},           {"content_disposition", "attachment"},
-    {"acme", "/usr"},      {"alias", "/usr"},        {"rewrite", "/y/"},
+    {"name", "a.example"},
+    {"redirect", "301 /x"},
+    {"header", "add X-A: b"},
+    {"handler", "none"},
+    {"methods", "GET"},
+    {"cors", "*"},
+    {"hsts", "1d"},
+    {"try", "$path, /a"},
+    {"missing", "redirect https://a.example$path"},
+    {"root", "/usr"},
+    {"error_page", "404 /a"},
+    {"mime", ".a text/plain"},
+    {"listing", "on"},
+    {"log", "off"},
+    {"content_disposition", "attachment"},
+    {"acme", "/usr"},
+    {"alias", "/usr"},
+    {"rewrite", "/y/"},
+    {"client_optional", "yes"},
+    {"client_cert", "required"},
 };
 
 /* A value that the key takes. */
@@ -255,7 +270,7 @@ static bool has_keys_of(const char *section, const struct nj_option *o)
 {
     return strcmp(o->section, section) == 0 ||
            (strcmp(section, "path NAME PATH") == 0 && strcmp(o->section, "site NAME") == 0 &&
-            strcmp(o->name, "name") != 0 && strcmp(o->name, "acme") != 0);
+            !nj__site_key_is_of_site(o->name));
 }
 
 /* Each key in the section of each other one, if that has none of its name. */
@@ -413,13 +428,14 @@ Test(config_key_mistakes, pairs_of_the_table)
 /* Below a redirect, each key of a path is told, unless redirects have it, too. */
 Test(config_key_mistakes, keys_below_a_redirect)
 {
-    static const char *const of_redirects[] = {"name", "redirect", "header", "allow", "deny",
-                                               "cors", "hsts",     "log",    "acme"};
+    static const char *const of_redirects[] = {"redirect", "header", "allow", "deny",
+                                               "cors",     "hsts",   "log",   "client_cert"};
     char key[NJ_OPTION_KEY_BYTES], text[512];
     struct nj_diags warnings = {0};
 
     for (const struct nj_option *o = nj_options; o < nj_options + nj_n_options; o++) {
-        bool is_of = !o->section || strcmp(o->section, "site NAME") != 0;
+        bool is_of =
+            !o->section || strcmp(o->section, "site NAME") != 0 || nj__site_key_is_of_site(o->name);
         nj_option_key(o, key);
         for (size_t i = 0; i < NJ_ARRAY_LEN(of_redirects); i++)
             is_of |= strcmp(of_redirects[i], key) == 0;

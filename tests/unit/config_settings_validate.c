@@ -457,8 +457,6 @@ Test(config_settings_validate, proxy_protocol)
 
 Test(config_settings_validate, http1_is_refused)
 {
-    struct nj_tls_identity_files files[NJ_SERVER_TLS_CERTS_MAX];
-    struct nj_tls_server_config tls;
     struct nj_server_config c = good();
     struct nj_settings s;
     char said[256];
@@ -468,8 +466,6 @@ Test(config_settings_validate, http1_is_refused)
         cr_assert_eq(nj_settings_from_config(&s, &c, said, sizeof said), 0, "%s", said);
         cr_expect_eq(s.http.no_http1, c.no_http1);
         nj_settings_free(&s);
-        nj_settings_tls_config(&c, files, &tls);
-        cr_expect_eq(tls.http1, !c.no_http1);
     }
 }
 
