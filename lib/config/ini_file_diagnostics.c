@@ -16,6 +16,7 @@
 
 #include "base/grow.h"
 #include "base/open_error.h"
+#include "base/types.h"
 
 #define COMMENT    '#'
 #define FILE_SHOWN 400 /* bytes of the file's name */
@@ -100,12 +101,9 @@ static FILE *open_file(const char *path)
 }
 
 /* Editors of Windows write a byte order mark of UTF-8 at the beginning. */
-static size_t n_bytes_of_mark(const char *text, size_t n_bytes)
+static uint32_t n_bytes_of_mark(const char *text, size_t n_bytes)
 {
-    static const char mark[] = "\xef\xbb\xbf";
-    size_t n = sizeof mark - 1;
-
-    return n_bytes >= n && memcmp(text, mark, n) == 0 ? n : 0;
+    return n_bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
 }
 
 char *nj_read_text_file(const char *path, size_t max_bytes, size_t *n_bytes,
@@ -120,7 +118,7 @@ char *nj_read_text_file(const char *path, size_t max_bytes, size_t *n_bytes,
     } else if (*n_bytes > max_bytes) {
         nj_diag_add(faults, path, 0, "too long: expected at most %zu bytes", max_bytes);
     } else {
-        size_t n_mark = n_bytes_of_mark(text, *n_bytes);
+        uint32_t n_mark = n_bytes_of_mark(text, *n_bytes);
         *n_bytes -= n_mark;
         memmove(text, text + n_mark, *n_bytes);
         text[*n_bytes] = '\0';
@@ -153,66 +151,64 @@ static bool is_space(char c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f';
 }
 
-void nj_ini_trim_range(const char **from, const char **to)
+struct nj_str nj_ini_trim(struct nj_str s)
 {
-    while (*from < *to && is_space(**from))
-        (*from)++;
-    while (*from < *to && is_space((*to)[-1]))
-        (*to)--;
+    while (s.n_bytes > 0 && is_space(s.p[0]))
+        nj_str_skip(&s, 1);
+    while (s.n_bytes > 0 && is_space(s.p[s.n_bytes - 1]))
+        s.n_bytes--;
+    return s;
+}
+
+static bool has_byte(struct nj_str s, char c)
+{
+    return memchr(s.p, c, s.n_bytes) != NULL;
 }
 
 /* A terminated copy. It fits: in the text, '=', ']' or a newline follows each string, in place of
  * the NUL. */
-static char *copy_string(struct scan *s, const char *p, const char *end)
+static char *copy_string(struct scan *s, struct nj_str text)
 {
     char *copy = s->free_space;
 
-    s->free_space = (char *)mempcpy(copy, p, (size_t)(end - p)) + 1;
+    s->free_space = (char *)mempcpy(copy, text.p, text.n_bytes) + 1;
     s->free_space[-1] = '\0';
     return copy;
 }
 
-static void parse_section(struct scan *s, const char *p, const char *end)
+/* `rest`: what follows the '['. */
+static void parse_section(struct scan *s, struct nj_str rest)
 {
-    const char *close = memchr(p, ']', (size_t)(end - p)), *rest = close ? close + 1 : end;
+    struct nj_str name;
+    bool is_closed = nj_str_cut(&rest, ']', &name);
 
+    rest = nj_ini_trim(rest);
+    name = nj_ini_trim(name);
     s->in_section = false;
     s->saw_section = true;
-    nj_ini_trim_range(&rest, &end);
-    if (!close || (rest < end && *rest != COMMENT)) {
-        nj_diag_add(s->faults, s->file, s->line, "unterminated section header: expected [NAME]");
-        return;
+    if (!is_closed || (rest.n_bytes > 0 && rest.p[0] != COMMENT))
+        nj_diag_at(s->faults, s, "unterminated section header: expected [NAME]");
+    else if (name.n_bytes == 0 || name.n_bytes >= NJ_INI_SECTION_BYTES || has_byte(name, '[') ||
+             has_byte(name, COMMENT))
+        nj_diag_at(s->faults, s, "section name: expected 1 to %d characters without [ and #",
+                   NJ_INI_SECTION_BYTES - 1);
+    else if (s->ini->n_sections == NJ_INI_SECTIONS_MAX)
+        nj_diag_at(s->faults, s, "too many sections: expected at most %u", NJ_INI_SECTIONS_MAX);
+    else if (!nj_grow((void **)&s->ini->section, s->ini->n_sections, sizeof *s->ini->section))
+        nj_diag_at(s->faults, s, "out of memory");
+    else {
+        s->ini->section[s->ini->n_sections++] = (struct nj_ini_section){
+            copy_string(s, name), s->file, s->line, s->ini->n_entries, 0, false, false};
+        s->in_section = true;
     }
-    p++;
-    nj_ini_trim_range(&p, &close);
-    if (p == close || close - p >= NJ_INI_SECTION_BYTES || memchr(p, '[', (size_t)(close - p)) ||
-        memchr(p, COMMENT, (size_t)(close - p))) {
-        nj_diag_add(s->faults, s->file, s->line,
-                    "section name: expected 1 to %d characters without [ and #",
-                    NJ_INI_SECTION_BYTES - 1);
-        return;
-    }
-    if (s->ini->n_sections == NJ_INI_SECTIONS_MAX) {
-        nj_diag_add(s->faults, s->file, s->line, "too many sections: expected at most %u",
-                    NJ_INI_SECTIONS_MAX);
-        return;
-    }
-    if (!nj_grow((void **)&s->ini->section, s->ini->n_sections, sizeof *s->ini->section)) {
-        nj_diag_add(s->faults, s->file, s->line, "out of memory");
-        return;
-    }
-    s->ini->section[s->ini->n_sections++] = (struct nj_ini_section){
-        copy_string(s, p, close), s->file, s->line, s->ini->n_entries, 0, false, false};
-    s->in_section = true;
 }
 
-/* Where the comment begins, or `end`. */
-static const char *comment(const char *p, const char *end)
+static struct nj_str without_comment(struct nj_str line)
 {
-    for (const char *c = p; c < end; c++)
-        if (*c == COMMENT && (c == p || c[-1] != '\\'))
-            return c;
-    return end;
+    for (uint32_t i = 0; i < line.n_bytes; i++)
+        if (line.p[i] == COMMENT && (i == 0 || line.p[i - 1] != '\\'))
+            line.n_bytes = i;
+    return line;
 }
 
 /* Replaces "\#" by '#'. */
@@ -258,26 +254,24 @@ static void include_file(struct scan *s, const char *path)
     size_t n_bytes;
 
     if (stat(path, &inner.id) != 0) {
-        nj_diag_add(s->faults, s->file, s->line, "include = %s: %s", path,
-                    nj_open_error(path, errno));
+        nj_diag_at(s->faults, s, "include = %s: %s", path, nj_open_error(path, errno));
         return;
     }
     for (const struct scan *up = s; up; up = up->parent, depth++) {
         if (up->id.st_ino == inner.id.st_ino && up->id.st_dev == inner.id.st_dev) {
-            nj_diag_add(s->faults, s->file, s->line, "include = %s: a loop: %s includes this line",
-                        path, up->file);
+            nj_diag_at(s->faults, s, "include = %s: a loop: %s includes this line", path, up->file);
             return;
         }
     }
     if (depth > NJ_INI_DEPTH_MAX || s->ini->n_files == NJ_INI_FILES_MAX) {
-        nj_diag_add(s->faults, s->file, s->line, "include = %s: expected at most %u %s", path,
-                    depth > NJ_INI_DEPTH_MAX ? NJ_INI_DEPTH_MAX : NJ_INI_FILES_MAX,
-                    depth > NJ_INI_DEPTH_MAX ? "files that include each other" : "files");
+        nj_diag_at(s->faults, s, "include = %s: expected at most %u %s", path,
+                   depth > NJ_INI_DEPTH_MAX ? NJ_INI_DEPTH_MAX : NJ_INI_FILES_MAX,
+                   depth > NJ_INI_DEPTH_MAX ? "files that include each other" : "files");
         return;
     }
     char *text = nj_read_text_file(path, NJ_INI_BYTES_MAX, &n_bytes, s->faults);
     if (text && !parse_text(&inner, text, n_bytes))
-        nj_diag_add(s->faults, s->file, s->line, "include = %s: out of memory", path);
+        nj_diag_at(s->faults, s, "include = %s: out of memory", path);
     free(text);
 }
 
@@ -290,108 +284,109 @@ static int by_name(const struct dirent **a, const struct dirent **b)
  * read again. */
 static void include_matches(struct scan *s, const char *path, const char *pattern)
 {
-    char *folder = nj_ini_path_beside(path, "."), *match = NULL;
+    char *folder = nj_ini_path_beside(path, ".");
     struct dirent **found = NULL;
     int n = folder ? scandir(folder, &found, NULL, by_name) : -1;
 
     if (!folder || !add_file(s->ini, path))
-        nj_diag_add(s->faults, s->file, s->line, "include = %s: expected at most %u files", path,
-                    NJ_INI_FILES_MAX);
+        nj_diag_at(s->faults, s, "include = %s: expected at most %u files", path, NJ_INI_FILES_MAX);
     else if (n < 0 && errno != ENOENT)
-        nj_diag_add(s->faults, s->file, s->line, "include = %s: %s", path, strerror(errno));
+        nj_diag_at(s->faults, s, "include = %s: %s", path, strerror(errno));
     for (int i = 0; i < n; i++) {
-        if (fnmatch(pattern, found[i]->d_name, FNM_PERIOD) == 0 &&
-            (match = nj_ini_path_beside(path, found[i]->d_name)))
+        bool matches = fnmatch(pattern, found[i]->d_name, FNM_PERIOD) == 0;
+        char *match = matches ? nj_ini_path_beside(path, found[i]->d_name) : NULL;
+        if (match)
             include_file(s, match);
         free(match);
-        match = NULL;
         free(found[i]);
     }
     free(found);
     free(folder);
 }
 
-static void include(struct scan *s, const char *value, int n_value)
+static void include(struct scan *s, struct nj_str value)
 {
     char name[NJ_INI_VALUE_BYTES];
 
-    snprintf(name, sizeof name, "%.*s", n_value, value);
+    snprintf(name, sizeof name, "%.*s", (int)value.n_bytes, value.p);
     unescape(name);
     const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
-    size_t n_plain = strcspn(name, "*?[");
+    const char *pattern = strpbrk(name, "*?[");
     char *path = nj_ini_path_beside(s->file, name);
     s->in_section = s->saw_section = false;
     if (s->id.st_ino == 0)
-        nj_diag_add(s->faults, s->file, s->line, "include: expected in a file only");
+        nj_diag_at(s->faults, s, "include: expected in a file only");
     else if (!path)
-        nj_diag_add(s->faults, s->file, s->line, "include = %s: out of memory", name);
-    else if (name[n_plain] && name + n_plain < last)
-        nj_diag_add(s->faults, s->file, s->line,
-                    "include = %s: expected * and ? in the name of the file only", name);
-    else if (name[n_plain])
+        nj_diag_at(s->faults, s, "include = %s: out of memory", name);
+    else if (pattern && pattern < last)
+        nj_diag_at(s->faults, s, "include = %s: expected * and ? in the name of the file only",
+                   name);
+    else if (pattern)
         include_matches(s, path, last);
     else
         include_file(s, path);
     free(path);
 }
 
-static void parse_entry(struct scan *s, const char *p, const char *end)
+static void add_entry(struct scan *s, struct nj_str key, struct nj_str value)
 {
-    const char *is = memchr(p, '=', (size_t)(end - p)), *key_end = is, *value = is ? is + 1 : NULL;
+    char *kept = copy_string(s, key);
 
-    if (!is) {
-        nj_diag_add(s->faults, s->file, s->line, "%.*s: expected KEY = VALUE or [SECTION]",
-                    (int)(end - p < 60 ? end - p : 60), p);
-        return;
-    }
-    nj_ini_trim_range(&p, &key_end);
-    nj_ini_trim_range(&value, &end);
-    int n_key = (int)(key_end - p), n_value = (int)(end - value);
-    if (n_key == 0 || n_key >= NJ_INI_NAME_BYTES)
-        nj_diag_add(s->faults, s->file, s->line, "the key before =: expected 1 to %d characters",
-                    NJ_INI_NAME_BYTES - 1);
-    else if (n_value == 0 || n_value >= NJ_INI_VALUE_BYTES)
-        nj_diag_add(s->faults, s->file, s->line, "%.*s: expected a value of 1 to %d characters",
-                    n_key, p, NJ_INI_VALUE_BYTES - 1);
-    else if (n_key == 7 && memcmp(p, "include", 7) == 0)
-        include(s, value, n_value);
-    else if (!s->in_section && !s->saw_section)
-        nj_diag_add(s->faults, s->file, s->line, "%.*s: expected a [SECTION] before it", n_key, p);
-    else if (s->ini->n_entries == NJ_INI_ENTRIES_MAX)
-        nj_diag_add(s->faults, s->file, s->line, "too many keys: expected at most %u",
-                    NJ_INI_ENTRIES_MAX);
-    else if (!nj_grow((void **)&s->ini->entry, s->ini->n_entries, sizeof *s->ini->entry))
-        nj_diag_add(s->faults, s->file, s->line, "out of memory");
-    else if (s->in_section) {
-        char *kept = copy_string(s, p, key_end);
-        for (char *dash = kept; (dash = strchr(dash, '-'));)
-            *dash = '_';
-        s->ini->entry[s->ini->n_entries++] = (struct nj_ini_entry){
-            kept, unescape(copy_string(s, value, end)), s->file, s->line, s->cuts};
-        s->ini->section[s->ini->n_sections - 1].n++;
-    }
+    for (char *dash = kept; (dash = strchr(dash, '-'));)
+        *dash = '_';
+    s->ini->entry[s->ini->n_entries++] =
+        (struct nj_ini_entry){kept, unescape(copy_string(s, value)), s->file, s->line, s->cuts};
+    s->ini->section[s->ini->n_sections - 1].n++;
 }
 
-static void parse_line(struct scan *s, const char *p, const char *end)
+static void parse_entry(struct scan *s, struct nj_str line)
 {
-    s->line++;
-    if (memchr(p, '\0', (size_t)(end - p))) {
-        nj_diag_add(s->faults, s->file, s->line, "NUL byte: expected text");
-        return;
-    }
-    nj_ini_trim_range(&p, &end);
-    if (p == end || *p == COMMENT || *p == ';')
-        return;
-    if (*p == '[') {
-        parse_section(s, p, end);
-        return;
-    }
-    const char *mark = comment(p, end);
-    s->cuts = mark < end && !is_space(mark[-1]);
-    end = mark;
-    nj_ini_trim_range(&p, &end);
+    struct nj_str key, value = line;
+    bool has_value = nj_str_cut(&value, '=', &key);
+
+    key = nj_ini_trim(key);
+    value = nj_ini_trim(value);
+    if (!has_value)
+        nj_diag_at(s->faults, s, "%.*s: expected KEY = VALUE or [SECTION]",
+                   (int)nj_min_u32(line.n_bytes, 60), line.p);
+    else if (key.n_bytes == 0 || key.n_bytes >= NJ_INI_NAME_BYTES)
+        nj_diag_at(s->faults, s, "the key before =: expected 1 to %d characters",
+                   NJ_INI_NAME_BYTES - 1);
+    else if (value.n_bytes == 0 || value.n_bytes >= NJ_INI_VALUE_BYTES)
+        nj_diag_at(s->faults, s, "%.*s: expected a value of 1 to %d characters", (int)key.n_bytes,
+                   key.p, NJ_INI_VALUE_BYTES - 1);
+    else if (nj_str_eq(key, NJ_STR("include")))
+        include(s, value);
+    else if (!s->in_section && !s->saw_section)
+        nj_diag_at(s->faults, s, "%.*s: expected a [SECTION] before it", (int)key.n_bytes, key.p);
+    else if (s->ini->n_entries == NJ_INI_ENTRIES_MAX)
+        nj_diag_at(s->faults, s, "too many keys: expected at most %u", NJ_INI_ENTRIES_MAX);
+    else if (!nj_grow((void **)&s->ini->entry, s->ini->n_entries, sizeof *s->ini->entry))
+        nj_diag_at(s->faults, s, "out of memory");
+    else if (s->in_section)
+        add_entry(s, key, value);
+}
+
+static void parse_line(struct scan *s, struct nj_str line)
+{
     uint32_t n_before = s->faults->n;
-    parse_entry(s, p, end);
+
+    s->line++;
+    if (has_byte(line, '\0')) {
+        nj_diag_at(s->faults, s, "NUL byte: expected text");
+        return;
+    }
+    line = nj_ini_trim(line);
+    if (line.n_bytes == 0 || line.p[0] == COMMENT || line.p[0] == ';')
+        return;
+    if (line.p[0] == '[') {
+        nj_str_skip(&line, 1);
+        parse_section(s, line);
+        return;
+    }
+    struct nj_str text = without_comment(line);
+    s->cuts = text.n_bytes < line.n_bytes && !is_space(text.p[text.n_bytes - 1]);
+    parse_entry(s, nj_ini_trim(text));
     if (s->faults->n > n_before && s->in_section)
         s->ini->section[s->ini->n_sections - 1].is_incomplete = true;
 }
@@ -399,17 +394,16 @@ static void parse_line(struct scan *s, const char *p, const char *end)
 /* Takes over `text`'s name and strings. */
 static bool parse_text(struct scan *s, const char *text, size_t n_bytes)
 {
-    const char *end = text + n_bytes;
     struct nj_ini_file *f = add_file(s->ini, s->file);
+    struct nj_str rest = {text, (uint32_t)n_bytes}, line;
 
     if (!f || !(f->store = s->free_space = malloc(n_bytes + 1)))
         return false;
     s->file = f->name;
-    text += n_bytes_of_mark(text, n_bytes);
-    while (text < end) {
-        const char *eol = memchr(text, '\n', (size_t)(end - text));
-        parse_line(s, text, eol ? eol : end);
-        text = eol ? eol + 1 : end;
+    nj_str_skip(&rest, n_bytes_of_mark(text, n_bytes));
+    while (rest.n_bytes > 0) {
+        nj_str_cut(&rest, '\n', &line);
+        parse_line(s, line);
     }
     return true;
 }

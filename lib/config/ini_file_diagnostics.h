@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
+#include "base/str.h"
 
 #define NJ_INI_BYTES_MAX     (32u << 20)
 #define NJ_INI_SECTIONS_MAX  (1u << 17)
@@ -36,6 +37,8 @@ struct nj_diags {
 /* Add a diagnostic. `line` 0: about the whole file. */
 void nj_diag_add(struct nj_diags *f, const char *file, uint32_t line, const char *fmt, ...)
     NJ_PRINTF(4, 5);
+/* The same at the line of `at`: an entry, a section, or what else has a file and a line. */
+#define nj_diag_at(diags, at, ...) nj_diag_add(diags, (at)->file, (at)->line, __VA_ARGS__)
 /* Add a line that says itself where, after the others. */
 void nj_diag_add_line(struct nj_diags *f, const char *text);
 void nj_diags_free(struct nj_diags *f);
@@ -71,8 +74,8 @@ struct nj_ini {
 char *nj_read_text_file(const char *path, size_t max_bytes, size_t *n_bytes,
                         struct nj_diags *faults);
 
-/* Trim white space at both ends. */
-void nj_ini_trim_range(const char **from, const char **to);
+/* Trim white space at both ends, other than newlines. */
+struct nj_str nj_ini_trim(struct nj_str s);
 
 /* The name of a file that `file` names, for free(): relative to the folder of `file`. NULL: there
  * is no memory. */

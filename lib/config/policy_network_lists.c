@@ -91,20 +91,21 @@ void nj__policy_add_trusted_proxies(struct nj__policy_reader *r, const char *net
 
 /* One network per line. '#' and ';' begin a comment, the latter in Spamhaus's lists. */
 static void parse_list_line(struct nj__policy_reader *r, uint32_t list, const char *file,
-                            uint32_t line, const char *p, const char *end)
+                            uint32_t line, struct nj_str text)
 {
-    for (const char *mark = p; mark < end; mark++)
-        if (*mark == '#' || *mark == ';')
-            end = mark;
-    nj_ini_trim_range(&p, &end);
-    if (p < end)
-        add_network(r, list, (struct nj_str){p, (uint32_t)(end - p)}, file, line);
+    struct nj_str before_hash, word;
+
+    nj_str_cut(&text, '#', &before_hash);
+    nj_str_cut(&before_hash, ';', &word);
+    word = nj_ini_trim(word);
+    if (word.n_bytes > 0)
+        add_network(r, list, word, file, line);
 }
 
 void nj__policy_load_list(struct nj__policy_reader *r, uint32_t list, const struct nj_ini_entry *e)
 {
     size_t n_bytes;
-    uint32_t at = 0, n_before = r->faults->n;
+    uint32_t n_lines = 0, n_before = r->faults->n;
 
     if (r->f->n_list_files == NJ_LIST_FILES_MAX) {
         nj_diag_add(r->faults, e->file, e->line, "file: expected at most %u files in all lists",
@@ -118,10 +119,10 @@ void nj__policy_load_list(struct nj__policy_reader *r, uint32_t list, const stru
     }
     r->f->list_file[r->f->n_list_files++] = path;
     char *text = nj_read_text_file(path, NJ_LIST_BYTES_MAX, &n_bytes, r->faults);
-    for (const char *p = text; text && p < text + n_bytes;) {
-        const char *eol = memchr(p, '\n', (size_t)(text + n_bytes - p));
-        parse_list_line(r, list, path, ++at, p, eol ? eol : text + n_bytes);
-        p = eol ? eol + 1 : text + n_bytes;
+    struct nj_str rest = {text, text ? (uint32_t)n_bytes : 0}, line;
+    while (rest.n_bytes > 0) {
+        nj_str_cut(&rest, '\n', &line);
+        parse_list_line(r, list, path, ++n_lines, line);
     }
     free(text);
     if (r->faults->n > n_before)

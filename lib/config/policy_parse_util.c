@@ -27,8 +27,7 @@ bool nj__policy_next_list_item(const char **at, struct nj_str *word)
     const char *from = *at, *to = strchrnul(from, ',');
 
     *at = *to ? to + 1 : NULL;
-    nj_ini_trim_range(&from, &to);
-    *word = (struct nj_str){from, (uint32_t)(to - from)};
+    *word = nj_ini_trim((struct nj_str){from, (uint32_t)(to - from)});
     return word->n_bytes > 0;
 }
 
