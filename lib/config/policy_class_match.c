@@ -73,16 +73,14 @@ static void report_list(struct nj__policy_reader *r, const struct nj_ini_entry *
     snprintf(name, sizeof name, "%.*s", (int)word.n_bytes, word.p);
     const char *near = nj__policy_closest_name(name, list_at, r->f);
     if (nj_prefix_parse(word.p, word.n_bytes, &addr, &bits))
-        nj_diag_add(
-            r->faults, e->file, e->line,
-            "%s = %.80s: expected names of [list NAME] sections: make a section [list NAME] "
-            "with networks = %s",
-            e->key, e->value, name);
+        nj_diag_at(r->faults, e,
+                   "%s = %.80s: expected names of [list NAME] sections: make a section [list NAME] "
+                   "with networks = %s",
+                   e->key, e->value, name);
     else
-        nj_diag_add(r->faults, e->file, e->line, "%s = %.80s: there is no [list %s]%s%s%s", e->key,
-                    e->value, name,
-                    near ? ": did you mean " : ": expected names of [list NAME] sections",
-                    near ? near : "", near ? "?" : "");
+        nj_diag_at(r->faults, e, "%s = %.80s: there is no [list %s]%s%s%s", e->key, e->value, name,
+                   near ? ": did you mean " : ": expected names of [list NAME] sections",
+                   near ? near : "", near ? "?" : "");
 }
 
 uint32_t nj__policy_parse_list_names(struct nj__policy_reader *r, const struct nj_ini_entry *e)

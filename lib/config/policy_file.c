@@ -128,8 +128,7 @@ static void report_unknown_key(struct nj__policy_reader *r, struct section *s,
                  near ? "did you mean %s?" : "expected a key that nightjar.conf(5) lists for it",
                  meant);
     }
-    nj_diag_add(r->faults, e->file, e->line, "%s: unknown in [%s]: %s", e->key, s->ini->name,
-                where);
+    nj_diag_at(r->faults, e, "%s: unknown in [%s]: %s", e->key, s->ini->name, where);
 }
 
 /* --- sections ------------------------------------------------------------------------------- */
@@ -144,7 +143,7 @@ static uint32_t split(const char *name, char word[4][NJ_INI_SECTION_BYTES])
 static enum kind section_error(struct nj__policy_reader *r, const struct section *s,
                                const char *expected)
 {
-    nj_diag_add(r->faults, s->ini->file, s->ini->line, "[%s]: expected %s", s->ini->name, expected);
+    nj_diag_at(r->faults, s->ini, "[%s]: expected %s", s->ini->name, expected);
     return INVALID;
 }
 
@@ -221,8 +220,7 @@ static enum kind unknown_section(struct nj__policy_reader *r, const struct secti
                              "server, client, list NAME, class NAME, site NAME or path SITE PATH");
     for (size_t i = 0; i < NJ_ARRAY_LEN(section_forms); i++)
         near = near == section_name(NULL, (uint32_t)i) ? section_forms[i] : near;
-    nj_diag_add(r->faults, s->ini->file, s->ini->line, "[%s]: unknown section: did you mean [%s]?",
-                s->ini->name, near);
+    nj_diag_at(r->faults, s->ini, "[%s]: unknown section: did you mean [%s]?", s->ini->name, near);
     return INVALID;
 }
 
@@ -321,8 +319,8 @@ static bool read_limit(struct nj__policy_reader *r, const struct section *s, con
     if (is_server(s) && !nj_class_key_allowed_for_server((uint32_t)i))
         return false;
     if (!is_server(s) && of != 0 && strcmp(key, "connections") == 0)
-        nj_diag_add(
-            r->faults, e->file, e->line,
+        nj_diag_at(
+            r->faults, e,
             "connections: only [class default] may set it: connections are counted before the "
             "class of a request is known");
     if (!nj_class_key_parse(keys, (uint32_t)i, e->value, expected, sizeof expected))
@@ -427,7 +425,7 @@ static bool read_config(struct nj__policy_reader *r, const struct section *s, co
     now = r->file_config;
     now.root = NULL;
     if (nj__settings_read_http(&settings, why, sizeof why) != 0) {
-        nj_diag_add(r->faults, e->file, e->line, "%s", why + strspn(why, "-"));
+        nj_diag_at(r->faults, e, "%s", why + strspn(why, "-"));
         r->file_config = before;
     }
     return true;
@@ -444,8 +442,7 @@ static bool read_eal(struct nj__policy_reader *r, const char *key, const struct 
                                     is_preset ? "NAME,KEY=VALUE,... without spaces"
                                               : "arguments of the EAL, e.g. -l 2,3");
     else if (r->f->n_eal == NJ_POLICY_EAL_MAX)
-        nj_diag_add(r->faults, e->file, e->line, "%s: expected at most %u lines in [eal]", key,
-                    NJ_POLICY_EAL_MAX);
+        nj_diag_at(r->faults, e, "%s: expected at most %u lines in [eal]", key, NJ_POLICY_EAL_MAX);
     else
         r->f->eal[r->f->n_eal++] = e;
     return true;
@@ -463,8 +460,8 @@ static bool report_duplicate_key(struct nj__policy_reader *r, const struct secti
     while (strcmp(first->key, e->key) != 0)
         first++;
     if (first < e)
-        nj_diag_add(r->faults, e->file, e->line, "%s: duplicate in [%s]; first set on line %u",
-                    e->key, s->ini->name, first->line);
+        nj_diag_at(r->faults, e, "%s: duplicate in [%s]; first set on line %u", e->key,
+                   s->ini->name, first->line);
     return first < e;
 }
 
@@ -510,10 +507,9 @@ static void read_section(struct nj__policy_reader *r, struct section *s)
     }
     const struct nj_class_keys *keys = limits_of(r->f, s);
     if (keys && !nj_class_keys_check(keys, &wrong))
-        nj_diag_add(r->faults, s->ini->file, s->ini->line, "[%s]: %s", s->ini->name, wrong);
+        nj_diag_at(r->faults, s->ini, "[%s]: %s", s->ini->name, wrong);
     if (s->kind == LIST && s->ini->n == 0 && !s->ini->is_incomplete)
-        nj_diag_add(r->faults, s->ini->file, s->ini->line,
-                    "[%s]: expected networks = or file =", s->ini->name);
+        nj_diag_at(r->faults, s->ini, "[%s]: expected networks = or file =", s->ini->name);
 }
 
 /* --- the whole file ------------------------------------------------------------------------- */
@@ -532,16 +528,16 @@ static void check_classes(struct nj__policy_reader *r)
     uint32_t rules = 0;
 
     if (d->has_match || d->hours.from != d->hours.to)
-        nj_diag_add(r->faults, d->file, d->line,
-                    "[class default]: matches every other request: expected no path, host, list, "
-                    "header or hours");
+        nj_diag_at(r->faults, d,
+                   "[class default]: matches every other request: expected no path, host, list, "
+                   "header or hours");
     for (uint32_t i = 1; i < f->n_classes; i++) {
         const struct nj_class_def *c = &f->class_at[i];
         if (rules <= NJ_CLASS_RULES_MAX && (rules += count_rules(c)) > NJ_CLASS_RULES_MAX)
-            nj_diag_add(r->faults, c->file, c->line,
-                        "[class %s]: expected at most %u combinations of path and host in all "
-                        "classes",
-                        c->name, NJ_CLASS_RULES_MAX);
+            nj_diag_at(r->faults, c,
+                       "[class %s]: expected at most %u combinations of path and host in all "
+                       "classes",
+                       c->name, NJ_CLASS_RULES_MAX);
     }
 }
 

@@ -108,13 +108,12 @@ void nj__policy_load_list(struct nj__policy_reader *r, uint32_t list, const stru
     uint32_t n_lines = 0, n_before = r->faults->n;
 
     if (r->f->n_list_files == NJ_LIST_FILES_MAX) {
-        nj_diag_add(r->faults, e->file, e->line, "file: expected at most %u files in all lists",
-                    NJ_LIST_FILES_MAX);
+        nj_diag_at(r->faults, e, "file: expected at most %u files in all lists", NJ_LIST_FILES_MAX);
         return;
     }
     char *path = nj_ini_path_beside(e->file, e->value);
     if (!path) {
-        nj_diag_add(r->faults, e->file, e->line, "file: out of memory");
+        nj_diag_at(r->faults, e, "file: out of memory");
         return;
     }
     r->f->list_file[r->f->n_list_files++] = path;
@@ -126,5 +125,5 @@ void nj__policy_load_list(struct nj__policy_reader *r, uint32_t list, const stru
     }
     free(text);
     if (r->faults->n > n_before)
-        nj_diag_add(r->faults, e->file, e->line, "file = %s: has errors (listed above)", e->value);
+        nj_diag_at(r->faults, e, "file = %s: has errors (listed above)", e->value);
 }

@@ -10,7 +10,7 @@
 void nj__policy_report_bad_value(struct nj__policy_reader *r, const struct nj_ini_entry *e,
                                  const char *expected)
 {
-    nj_diag_add(r->faults, e->file, e->line, "%s = %.80s: expected %s", e->key, e->value, expected);
+    nj_diag_at(r->faults, e, "%s = %.80s: expected %s", e->key, e->value, expected);
 }
 
 bool nj__policy_grow(struct nj__policy_reader *r, void **array, uint32_t n, size_t n_each)

@@ -59,25 +59,24 @@ static void warn_of_text(const struct warn_ctx *w)
         const struct nj_ini_entry *e = &w->f->ini->entry[i];
         const char *what = looks_like_syntax(e->value);
         if (what)
-            nj_diag_add(w->out, e->file, e->line, "warning: %s = %.80s: %s", e->key, e->value,
-                        what);
+            nj_diag_at(w->out, e, "warning: %s = %.80s: %s", e->key, e->value, what);
         if (e->is_cut)
-            nj_diag_add(w->out, e->file, e->line,
-                        "warning: %s = %.80s: the value ends before #, which begins a comment; "
-                        "write \\# for a # of the value",
-                        e->key, e->value);
+            nj_diag_at(w->out, e,
+                       "warning: %s = %.80s: the value ends before #, which begins a comment; "
+                       "write \\# for a # of the value",
+                       e->key, e->value);
         if (strcmp(e->key, "path") == 0 && strchr(e->value, '*'))
-            nj_diag_add(
-                w->out, e->file, e->line,
+            nj_diag_at(
+                w->out, e,
                 "warning: path = %.80s: * is taken literally; a path matches everything with "
                 "that prefix, e.g. /iso/",
                 e->value);
         if (strcmp(e->key, "port") == 0 && strtoul(e->value, NULL, 10) > 31 &&
             nj__policy_find_entry(w->f, "network", "port", e->value) == e)
-            nj_diag_add(w->out, e->file, e->line,
-                        "warning: port = %.80s: this is DPDK's number of a port, 0, 1, ...; the "
-                        "port of TCP is listen = %.80s",
-                        e->value, e->value);
+            nj_diag_at(w->out, e,
+                       "warning: port = %.80s: this is DPDK's number of a port, 0, 1, ...; the "
+                       "port of TCP is listen = %.80s",
+                       e->value, e->value);
     }
 }
 
@@ -139,10 +138,10 @@ static void warn_of_shadows(const struct warn_ctx *w)
             x = other ? other : x;
         }
         if (n == n_paths) {
-            nj_diag_add(w->out, c->file, c->line,
-                        "warning: [class %s]: never matches: [class %s] on line %u comes first and "
-                        "matches all its requests",
-                        c->name, x->name, x->line);
+            nj_diag_at(w->out, c,
+                       "warning: [class %s]: never matches: [class %s] on line %u comes first and "
+                       "matches all its requests",
+                       c->name, x->name, x->line);
             continue;
         }
         for (uint32_t k = 0; k < c->n_paths; k++)
@@ -207,7 +206,7 @@ static void NJ_PRINTF(5, 6) warn_no_effect(const struct warn_ctx *w, const char 
     vsnprintf(text, sizeof text, why, ap);
     va_end(ap);
     if (e)
-        nj_diag_add(w->out, e->file, e->line, "warning: %s: without effect: %s", key, text);
+        nj_diag_at(w->out, e, "warning: %s: without effect: %s", key, text);
 }
 
 static bool has_limit(const struct nj_limit *l)
@@ -281,9 +280,9 @@ static void warn_of_no_match(const struct warn_ctx *w)
     for (uint32_t i = 1; i < w->f->n_classes && w->given->n_routes == 0; i++) {
         const struct nj_class_def *c = &w->f->class_at[i];
         if (!c->has_match && !c->is_incomplete)
-            nj_diag_add(w->out, c->file, c->line,
-                        "warning: [class %s]: matches nothing: add path, host, list or header",
-                        c->name);
+            nj_diag_at(w->out, c,
+                       "warning: [class %s]: matches nothing: add path, host, list or header",
+                       c->name);
     }
 }
 
@@ -298,11 +297,11 @@ static void warn_of_lists(const struct warn_ctx *w)
         snprintf(name, sizeof name, "list %s", w->f->list[i]);
         const struct nj_ini_section *s = nj__policy_find_section(w->f, name);
         if (n == 0)
-            nj_diag_add(w->out, s->file, s->line, "warning: [%s]: the list is empty", name);
+            nj_diag_at(w->out, s, "warning: [%s]: the list is empty", name);
         if (!(w->f->list_used >> i & 1))
-            nj_diag_add(w->out, s->file, s->line,
-                        "warning: [%s]: without effect: no class, site, allow or deny names it",
-                        name);
+            nj_diag_at(w->out, s,
+                       "warning: [%s]: without effect: no class, site, allow or deny names it",
+                       name);
     }
 }
 
@@ -349,9 +348,8 @@ static void warn_of_pairs(const struct warn_ctx *w)
         if (!e || is_set(w, x) == (o->needs != NULL))
             continue;
         nj_option_key(x, key);
-        nj_diag_add(w->out, e->file, e->line, "warning: %s: without effect: [%s] %s is %sset%s",
-                    e->key, x->section, key, o->needs ? "not " : "",
-                    o->needs ? "" : ": remove one of them");
+        nj_diag_at(w->out, e, "warning: %s: without effect: [%s] %s is %sset%s", e->key, x->section,
+                   key, o->needs ? "not " : "", o->needs ? "" : ": remove one of them");
     }
 }
 

@@ -78,17 +78,17 @@ static void warn_of_hidden_keys(const struct ctx *w, const struct section *x)
         for (uint32_t k = x->at->first; k < x->at->first + x->at->n; k++) {
             e = &w->f->ini->entry[k];
             if (!applies_to_redirects(e->key))
-                nj_diag_add(w->out, e->file, e->line,
-                            "warning: %s: without effect: redirect on line %u answers first: "
-                            "remove one of them",
-                            e->key, by->line);
+                nj_diag_at(w->out, e,
+                           "warning: %s: without effect: redirect on line %u answers first: "
+                           "remove one of them",
+                           e->key, by->line);
         }
     if (x->rules->try_file.n_bytes > 0 && x->rules->missing_to.n_bytes > 0) {
         e = entry_in(w, x->at, "missing");
-        nj_diag_add(w->out, e->file, e->line,
-                    "warning: missing: without effect: try on line %u sends its file: remove one "
-                    "of them",
-                    entry_in(w, x->at, "try")->line);
+        nj_diag_at(w->out, e,
+                   "warning: missing: without effect: try on line %u sends its file: remove one "
+                   "of them",
+                   entry_in(w, x->at, "try")->line);
     }
 }
 
@@ -136,10 +136,10 @@ static void warn_of_loop(const struct ctx *w, const struct section *x)
         if (!nj_site_write_location(&l, r->redirect_to, &v) || !follow(w, &at, &l, &is_tls))
             return;
     }
-    nj_diag_add(w->out, e->file, e->line,
-                "warning: redirect = %.80s: a loop: a request for %.80s comes back to this "
-                "section: set redirect = none for the target, in a [path] section",
-                e->value, x->path);
+    nj_diag_at(w->out, e,
+               "warning: redirect = %.80s: a loop: a request for %.80s comes back to this "
+               "section: set redirect = none for the target, in a [path] section",
+               e->value, x->path);
 }
 
 /* Https, where no port has TLS, or another one. A trusted proxy may have it. */
@@ -152,16 +152,16 @@ static void warn_of_https(const struct ctx *w, const struct section *x)
 
     for (const struct nj_ini_entry *e = to ? to : hsts; e && !w->has_tls && !w->f->trusted;
          e = e == to ? hsts : NULL)
-        nj_diag_add(w->out, e->file, e->line,
-                    "warning: %s = %s: no port of this server speaks https: set cert and key in "
-                    "[tls]",
-                    e->key, e->value);
+        nj_diag_at(w->out, e,
+                   "warning: %s = %s: no port of this server speaks https: set cert and key in "
+                   "[tls]",
+                   e->key, e->value);
     if (to && w->has_tls && !w->f->trusted &&
         strcmp(to->value[5] == ':' ? to->value + 6 : "443", w->tls_port) != 0)
-        nj_diag_add(w->out, to->file, to->line,
-                    "warning: redirect = %s: https is at port %s of this server: expected "
-                    "redirect = https:%s",
-                    to->value, w->tls_port, w->tls_port);
+        nj_diag_at(w->out, to,
+                   "warning: redirect = %s: https is at port %s of this server: expected "
+                   "redirect = https:%s",
+                   to->value, w->tls_port, w->tls_port);
 }
 
 /* --- fields ----------------------------------------------------------------------------------- */
@@ -178,19 +178,19 @@ static void warn_of_fields(const struct ctx *w, const struct section *x)
         for (uint32_t k = 0; k < x->rules->n_fields; k++)
             both |= nj_str_eq(x->rules->fields[k].name, str_of(presets[i][1]));
         if (both && (e = entry_in(w, x->at, presets[i][0])))
-            nj_diag_add(w->out, e->file, e->line,
-                        "warning: %s: a line header = ... %s of this section changes the same "
-                        "field: remove one of them",
-                        e->key, presets[i][1]);
+            nj_diag_at(w->out, e,
+                       "warning: %s: a line header = ... %s of this section changes the same "
+                       "field: remove one of them",
+                       e->key, presets[i][1]);
     }
     e = entry_in(w, x->at, "hsts");
     if (x->rules->hsts.n_bytes > 0 && strstr(x->rules->hsts.p, "preload") &&
         (!strstr(x->rules->hsts.p, "includeSubDomains") ||
          strtod(x->rules->hsts.p + 8, NULL) < 31536000))
-        nj_diag_add(w->out, e->file, e->line,
-                    "warning: hsts = %s: browsers preload only with subdomains and a year at "
-                    "least: expected 365d, subdomains, preload",
-                    e->value);
+        nj_diag_at(w->out, e,
+                   "warning: hsts = %s: browsers preload only with subdomains and a year at "
+                   "least: expected 365d, subdomains, preload",
+                   e->value);
 }
 
 /* --- lists, names and files ------------------------------------------------------------------- */
@@ -202,10 +202,10 @@ static void warn_of_lists(const struct ctx *w, const struct section *x)
 
     for (uint32_t i = 0; i < w->f->n_lists; i++)
         if (both >> i & 1)
-            nj_diag_add(w->out, e->file, e->line,
-                        "warning: allow: [list %s] without effect: deny on line %u has it, too: "
-                        "remove one of them",
-                        w->f->list[i], entry_in(w, x->at, "deny")->line);
+            nj_diag_at(w->out, e,
+                       "warning: allow: [list %s] without effect: deny on line %u has it, too: "
+                       "remove one of them",
+                       w->f->list[i], entry_in(w, x->at, "deny")->line);
 }
 
 static void warn_of_path(const struct ctx *w, const struct section *x)
@@ -213,13 +213,13 @@ static void warn_of_path(const struct ctx *w, const struct section *x)
     const char *star = x->is_site ? NULL : strchr(x->path, '*');
 
     if (star)
-        nj_diag_add(w->out, x->at->file, x->at->line,
-                    "warning: [%.120s]: * is taken literally: expected a prefix such as /iso/ or a "
-                    "suffix such as *.iso; no section combines them",
-                    x->at->name);
+        nj_diag_at(w->out, x->at,
+                   "warning: [%.120s]: * is taken literally: expected a prefix such as /iso/ or a "
+                   "suffix such as *.iso; no section combines them",
+                   x->at->name);
     if (!x->is_site && x->at->n == 0 && !x->at->is_incomplete)
-        nj_diag_add(w->out, x->at->file, x->at->line,
-                    "warning: [%.120s]: without effect: the section has no key", x->at->name);
+        nj_diag_at(w->out, x->at, "warning: [%.120s]: without effect: the section has no key",
+                   x->at->name);
 }
 
 static void warn_of_try(const struct ctx *w, const struct section *x)
@@ -232,8 +232,7 @@ static void warn_of_try(const struct ctx *w, const struct section *x)
     if (e && r && x->rules->try_file.n_bytes > 0 &&
         nj__site_name_file(path, sizeof path, w->root, r->root, x->rules->try_file) &&
         stat(path, &st) != 0)
-        nj_diag_add(w->out, e->file, e->line, "warning: try = %.80s: there is no file %.400s",
-                    e->value, path);
+        nj_diag_at(w->out, e, "warning: try = %.80s: there is no file %.400s", e->value, path);
 }
 
 /* The folder .well-known must be visible. */
@@ -247,9 +246,9 @@ static void warn_of_acme(const struct ctx *w, const struct section *x)
     for (uint32_t i = 0; i < visible.n; i++)
         if (nj_str_eq(visible.name[i], NJ_STR(".well-known")))
             return;
-    nj_diag_add(w->out, e->file, e->line,
-                "warning: acme: challenges get 404: [files] dotfiles = %.80s: add .well-known",
-                w->dotfiles);
+    nj_diag_at(w->out, e,
+               "warning: acme: challenges get 404: [files] dotfiles = %.80s: add .well-known",
+               w->dotfiles);
 }
 
 /* --- all sections ----------------------------------------------------------------------------- */
@@ -313,10 +312,10 @@ static void warn_of_open_hosts(const struct ctx *w)
             snprintf(other, sizeof other, d->n_names > 0 ? "[site %.*s]" : "other hosts",
                      d->n_names > 0 ? (int)d->names[0].n_bytes : 0,
                      d->n_names > 0 ? d->names[0].p : "");
-            nj_diag_add(w->out, x.at->file, x.at->line,
-                        "warning: %s: the same files without the rules of this section: repeat "
-                        "them in each site, also in [site default], or use a class",
-                        other);
+            nj_diag_at(w->out, x.at,
+                       "warning: %s: the same files without the rules of this section: repeat "
+                       "them in each site, also in [site default], or use a class",
+                       other);
             return;
         }
 }
