@@ -224,7 +224,7 @@ static void report_policy(struct nj__report *r, const struct nj_policy_file *f,
     for (uint32_t i = 0; i < p.n_classes; i++) {
         const struct nj_class_def *c =
             &f->class_at[nj_policy_file_find_class(f, p.classes[i].name)];
-        nj__report_item(r, "class", c->name, c->file, c->line);
+        nj__report_item(r, "class", c->name, c->at ? c->at->file : NULL, c->at ? c->at->line : 0);
         report_hours(r, c->hours);
         add_limits(r, &p.classes[i], 0);
         add_match(r, f, c);

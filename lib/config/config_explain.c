@@ -192,14 +192,9 @@ static bool is_of_acme(const struct explain *x, uint32_t i)
 /* Do the rules of `acme` say what this line says? */
 static bool acme_overrides(const struct nj_ini_entry *e)
 {
-    static const char *const keys[] = {"redirect", "allow",   "deny",        "client_cert",
-                                       "methods",  "missing", "try",         "handler",
-                                       "listing",  "root",    "default_type"};
-
-    for (size_t i = 0; i < NJ_ARRAY_LEN(keys); i++)
-        if (strcmp(keys[i], e->key) == 0)
-            return true;
-    return false;
+    return nj_config_word_index("redirect|allow|deny|client_cert|methods|missing|try|handler|listing|"
+                                "root|default_type",
+                                e->key) >= 0;
 }
 
 /* Does a section from the i-th on have a line that sets the same? */
@@ -247,16 +242,15 @@ static void report_sections(const struct explain *x)
 /* Limits with hours count as at this time. A class has those of the default one, too. */
 static void report_class(const struct explain *x, const struct nj_class *c)
 {
-    char section[NJ_CLASS_NAME_MAX + 8], text[64];
+    const struct nj_ini_section *s = x->f->class_at[nj_policy_file_find_class(x->f, c->name)].at;
+    char text[64];
 
-    snprintf(section, sizeof section, "class %s", c->name);
-    const struct nj_ini_section *s = nj__policy_find_section(x->f, section);
     nj__report_item(x->r, "class", c->name, s ? s->file : NULL, s ? s->line : 0);
     for (uint32_t i = 0; i < nj_class_keys_count(); i++) {
         const char *key = nj_class_key_name(i), *v = nj_class_key_format(c, i, text, sizeof text);
-        const struct nj_ini_entry *e = nj__policy_find_entry(x->f, section, key, NULL);
+        const struct nj_ini_entry *e = nj__policy_entry_in(x->f, s, key, NULL);
         if (!e)
-            e = nj__policy_find_entry(x->f, "class default", key, NULL);
+            e = nj__policy_entry_in(x->f, x->f->class_at[0].at, key, NULL);
         if (!v)
             continue;
         nj__report_key(x->r, key, e ? e->file : NULL, e ? e->line : 0);
@@ -412,8 +406,7 @@ bool nj__config_listener(const struct nj_server_config *c, uint32_t i, struct nj
 static void report_listener(const struct explain *x)
 {
     const char *key = x->is_tls ? "port" : "listen";
-    const struct nj_ini_entry *e =
-        nj__policy_find_entry(x->f, x->is_tls ? "tls" : "network", key, NULL);
+    const struct nj_ini_entry *e = nj__policy_find_entry(x->f, x->is_tls ? "tls" : "network", key);
     uint16_t port = x->port ? x->port : x->is_tls ? 443 : 80;
     struct nj__listener l;
     char name[16];

@@ -37,7 +37,8 @@ struct nj_diags {
 /* Add a diagnostic. `line` 0: about the whole file. */
 void nj_diag_add(struct nj_diags *f, const char *file, uint32_t line, const char *fmt, ...)
     NJ_PRINTF(4, 5);
-/* The same at the line of `at`: an entry, a section, or what else has a file and a line. */
+/* The same at the line of `at`, which is evaluated twice: an entry, a section, or what else has a
+ * file and a line. */
 #define nj_diag_at(diags, at, ...) nj_diag_add(diags, (at)->file, (at)->line, __VA_ARGS__)
 /* Add a line that says itself where, after the others. */
 void nj_diag_add_line(struct nj_diags *f, const char *text);

@@ -165,8 +165,7 @@ static enum kind declare_class(struct nj__policy_reader *r, struct section *s, c
     struct nj_policy_file *f = r->f;
 
     if (strcmp(name, "default") == 0) {
-        f->class_at[0].line = s->ini->line;
-        f->class_at[0].file = s->ini->file;
+        f->class_at[0].at = s->ini;
         s->index = 0;
         return CLASS;
     }
@@ -177,9 +176,7 @@ static enum kind declare_class(struct nj__policy_reader *r, struct section *s, c
     s->index = (uint8_t)f->n_classes;
     struct nj_class_def *c = &f->class_at[f->n_classes++];
     snprintf(c->name, sizeof c->name, "%s", name);
-    c->line = s->ini->line;
-    c->file = s->ini->file;
-    c->is_incomplete = s->ini->is_incomplete;
+    c->at = s->ini;
     return CLASS;
 }
 
@@ -528,13 +525,13 @@ static void check_classes(struct nj__policy_reader *r)
     uint32_t rules = 0;
 
     if (d->has_match || d->hours.from != d->hours.to)
-        nj_diag_at(r->faults, d,
+        nj_diag_at(r->faults, d->at,
                    "[class default]: matches every other request: expected no path, host, list, "
                    "header or hours");
     for (uint32_t i = 1; i < f->n_classes; i++) {
         const struct nj_class_def *c = &f->class_at[i];
         if (rules <= NJ_CLASS_RULES_MAX && (rules += count_rules(c)) > NJ_CLASS_RULES_MAX)
-            nj_diag_at(r->faults, c,
+            nj_diag_at(r->faults, c->at,
                        "[class %s]: expected at most %u combinations of path and host in all "
                        "classes",
                        c->name, NJ_CLASS_RULES_MAX);

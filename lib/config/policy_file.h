@@ -25,6 +25,7 @@
 #define NJ_POLICY_EAL_MAX      64u    /* lines of [eal] */
 #define NJ_POLICY_WHOLE_SERVER UINT8_MAX
 
+struct nj_option;
 struct nj_site_sections;
 
 /* Minutes of the day [from, to), possibly past midnight. Equal values: the whole day. */
@@ -34,14 +35,12 @@ struct nj_hours {
 
 struct nj_class_def {
     char name[NJ_CLASS_NAME_MAX];
-    const char *file; /* that has the section, and its line */
-    uint32_t line;
+    const struct nj_ini_section *at; /* NULL: the default one has no section */
     uint8_t slot;
     uint32_t slot_gen; /* see struct nj_class */
     struct nj_hours hours;
     struct nj_class_keys keys;
-    bool has_match;     /* has a key path, host, list, header or tls_subject, valid or not */
-    bool is_incomplete; /* an invalid line in it was skipped */
+    bool has_match; /* has a key path, host, list, header or tls_subject, valid or not */
     uint32_t n_paths, n_hosts, lists;
     struct nj_str path[NJ_POLICY_VALUES_MAX], host[NJ_POLICY_VALUES_MAX];
     struct nj_str header, value, subject;
@@ -102,11 +101,17 @@ void nj_policy_file_name_source(const struct nj_policy_file *f,
 /* The section of that name, e.g. "class a", or NULL. */
 const struct nj_ini_section *nj__policy_find_section(const struct nj_policy_file *f,
                                                      const char *name);
-/* The first line of a section that sets the key (- and _ are equal), or NULL. `value`: the line
- * whose value that text begins with, else the last one. */
+/* The first line of a section (NULL: none) that sets the key, or NULL. `value`, if not NULL: the
+ * line whose value that text begins with, else the last one. */
+const struct nj_ini_entry *nj__policy_entry_in(const struct nj_policy_file *f,
+                                               const struct nj_ini_section *s, const char *key,
+                                               const char *value);
+/* The same for the name of a section. */
 const struct nj_ini_entry *nj__policy_find_entry(const struct nj_policy_file *f,
-                                                 const char *section, const char *key,
-                                                 const char *value);
+                                                 const char *section, const char *key);
+/* The same for the key of an option. */
+const struct nj_ini_entry *nj__policy_option_entry(const struct nj_policy_file *f,
+                                                   const struct nj_option *o, const char *value);
 /* policy_value_source.c: names in `notes` each key that has another value in `config`, which was
  * made with this file, than the server has `from` its start, with its file `first`, and which a
  * reload cannot change. Restores those values in `config`, except of keys that may change if they

@@ -306,7 +306,7 @@ static uint64_t install(struct nj_policies *p, struct nj_settings *next, uint32_
     struct slots slots = p->slots;
     const struct nj_class_def *unplaced = assign_slots(p, next->policy, &slots);
     if (unplaced) {
-        nj_diag_at(faults, unplaced,
+        nj_diag_at(faults, unplaced->at,
                    "class %s: no free slot: classes that this file removes still have open "
                    "responses; try again when they have ended, or first load a file with neither",
                    unplaced->name);

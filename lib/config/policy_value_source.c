@@ -7,17 +7,10 @@
 #include "config/config_by_name.h"
 #include "config/policy_file.h"
 
-static bool is_name_char(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
-}
-
 /* The option that "--NAME" at `at` names, if it has a key; `n`: length of "--NAME". */
 static const struct nj_option *option_at(const char *at, size_t *n)
 {
-    *n = 2;
-    while (is_name_char(at[*n]))
-        ++*n;
+    *n = 2 + strspn(at + 2, "abcdefghijklmnopqrstuvwxyz0123456789-");
     for (const struct nj_option *o = nj_options; o < nj_options + nj_n_options; o++)
         if (o->section && !o->in_policy && strlen(o->name) == *n - 2 &&
             memcmp(o->name, at + 2, *n - 2) == 0)
@@ -34,11 +27,10 @@ const struct nj_ini_section *nj__policy_find_section(const struct nj_policy_file
     return NULL;
 }
 
-const struct nj_ini_entry *nj__policy_find_entry(const struct nj_policy_file *f,
-                                                 const char *section, const char *key,
-                                                 const char *value)
+const struct nj_ini_entry *nj__policy_entry_in(const struct nj_policy_file *f,
+                                               const struct nj_ini_section *s, const char *key,
+                                               const char *value)
 {
-    const struct nj_ini_section *s = nj__policy_find_section(f, section);
     const struct nj_ini_entry *found = NULL;
 
     for (uint32_t k = s ? s->first : 0; s && k < s->first + s->n; k++) {
@@ -50,6 +42,21 @@ const struct nj_ini_entry *nj__policy_find_entry(const struct nj_policy_file *f,
         found = e;
     }
     return found;
+}
+
+const struct nj_ini_entry *nj__policy_find_entry(const struct nj_policy_file *f,
+                                                 const char *section, const char *key)
+{
+    return nj__policy_entry_in(f, nj__policy_find_section(f, section), key, NULL);
+}
+
+const struct nj_ini_entry *nj__policy_option_entry(const struct nj_policy_file *f,
+                                                   const struct nj_option *o, const char *value)
+{
+    char key[NJ_OPTION_KEY_BYTES];
+
+    return nj__policy_entry_in(f, nj__policy_find_section(f, o->section), nj_option_key(o, key),
+                               value);
 }
 
 void nj_policy_file_name_source(const struct nj_policy_file *f,
@@ -64,8 +71,7 @@ void nj_policy_file_name_source(const struct nj_policy_file *f,
         (nj_option_has_field(first) && nj_config_is_set(given, first->name)))
         return;
     const char *value = told[n_name] == ' ' ? told + n_name + 1 : "";
-    const struct nj_ini_entry *e =
-        nj__policy_find_entry(f, first->section, nj_option_key(first, key), value);
+    const struct nj_ini_entry *e = nj__policy_option_entry(f, first, value);
     if (!e)
         return;
     at = (size_t)snprintf(text, sizeof text, "%s:%u: ", e->file, e->line);
@@ -91,8 +97,7 @@ static void note_restart(const struct nj_policy_file *f, const struct nj_option 
                          struct nj_diags *notes)
 {
     char key[NJ_OPTION_KEY_BYTES], was[128], is[128];
-    const struct nj_ini_entry *e =
-        nj__policy_find_entry(f, o->section, nj_option_key(o, key), NULL);
+    const struct nj_ini_entry *e = nj__policy_option_entry(f, o, NULL);
 
     if (!nj_config_format_option(from, o->name, was, sizeof was))
         snprintf(was, sizeof was, "not set");

@@ -19,18 +19,6 @@ struct warn_ctx {
     struct nj_diags *out;
 };
 
-/* --- lines ------------------------------------------------------------------------------------ */
-
-/* The key in [KIND] or [KIND NAME], or NULL. */
-static const struct nj_ini_entry *entry_of(const struct warn_ctx *w, const char *kind,
-                                           const char *name, const char *key)
-{
-    char section[NJ_INI_SECTION_BYTES];
-
-    snprintf(section, sizeof section, "%s%s%s", kind, name ? " " : "", name ? name : "");
-    return nj__policy_find_entry(w->f, section, key, NULL);
-}
-
 static bool is_always(struct nj_hours h)
 {
     return h.from == h.to;
@@ -55,28 +43,29 @@ static const char *looks_like_syntax(const char *v)
 
 static void warn_of_text(const struct warn_ctx *w)
 {
+    const struct nj_ini_section *network = nj__policy_find_section(w->f, "network");
+
     for (uint32_t i = 0; i < w->f->ini->n_entries; i++) {
         const struct nj_ini_entry *e = &w->f->ini->entry[i];
         const char *what = looks_like_syntax(e->value);
         if (what)
-            nj_diag_at(w->out, e, "warning: %s = %.80s: %s", e->key, e->value, what);
+            nj__warn(w, e, "%s = %.80s: %s", e->key, e->value, what);
         if (e->is_cut)
-            nj_diag_at(w->out, e,
-                       "warning: %s = %.80s: the value ends before #, which begins a comment; "
-                       "write \\# for a # of the value",
-                       e->key, e->value);
+            nj__warn(w, e,
+                     "%s = %.80s: the value ends before #, which begins a comment; write \\# for a "
+                     "# of the value",
+                     e->key, e->value);
         if (strcmp(e->key, "path") == 0 && strchr(e->value, '*'))
-            nj_diag_at(
-                w->out, e,
-                "warning: path = %.80s: * is taken literally; a path matches everything with "
-                "that prefix, e.g. /iso/",
-                e->value);
+            nj__warn(w, e,
+                     "path = %.80s: * is taken literally; a path matches everything with that "
+                     "prefix, e.g. /iso/",
+                     e->value);
         if (strcmp(e->key, "port") == 0 && strtoul(e->value, NULL, 10) > 31 &&
-            nj__policy_find_entry(w->f, "network", "port", e->value) == e)
-            nj_diag_at(w->out, e,
-                       "warning: port = %.80s: this is DPDK's number of a port, 0, 1, ...; the "
-                       "port of TCP is listen = %.80s",
-                       e->value, e->value);
+            e == nj__policy_entry_in(w->f, network, "port", e->value))
+            nj__warn(w, e,
+                     "port = %.80s: this is DPDK's number of a port, 0, 1, ...; the port of TCP is "
+                     "listen = %.80s",
+                     e->value, e->value);
     }
 }
 
@@ -94,20 +83,15 @@ static bool covers_clients_of(const struct nj_class_def *x, const struct nj_clas
     return lists && header && hours;
 }
 
-static bool covers_path(const struct nj_class_def *x, struct nj_str path)
+/* Is an item of the list equal to the text, or a prefix of it, as `match` says? An empty list has
+ * all texts. */
+static bool covers(const struct nj_str *list, uint32_t n, struct nj_str text,
+                   bool (*match)(struct nj_str text, struct nj_str item))
 {
-    for (uint32_t i = 0; i < x->n_paths; i++)
-        if (nj_str_starts_with(path, x->path[i]))
+    for (uint32_t i = 0; i < n; i++)
+        if (match(text, list[i]))
             return true;
-    return x->n_paths == 0;
-}
-
-static bool covers_host(const struct nj_class_def *x, struct nj_str host)
-{
-    for (uint32_t i = 0; i < x->n_hosts; i++)
-        if (nj_str_eq(host, x->host[i]))
-            return true;
-    return x->n_hosts == 0;
+    return n == 0;
 }
 
 /* The class before `c` that alone matches all its requests below `path`, or NULL. */
@@ -115,9 +99,9 @@ static const struct nj_class_def *
 find_shadowing_class(const struct warn_ctx *w, const struct nj_class_def *c, struct nj_str path)
 {
     for (const struct nj_class_def *x = &w->f->class_at[1]; x < c; x++) {
-        bool all = covers_clients_of(x, c) && covers_path(x, path);
+        bool all = covers_clients_of(x, c) && covers(x->path, x->n_paths, path, nj_str_starts_with);
         for (uint32_t i = 0; i < c->n_hosts; i++)
-            all &= covers_host(x, c->host[i]);
+            all &= covers(x->host, x->n_hosts, c->host[i], nj_str_eq);
         if (all && (c->n_hosts > 0 || x->n_hosts == 0))
             return x;
     }
@@ -138,18 +122,18 @@ static void warn_of_shadows(const struct warn_ctx *w)
             x = other ? other : x;
         }
         if (n == n_paths) {
-            nj_diag_at(w->out, c,
-                       "warning: [class %s]: never matches: [class %s] on line %u comes first and "
-                       "matches all its requests",
-                       c->name, x->name, x->line);
+            nj__warn(w, c->at,
+                     "[class %s]: never matches: [class %s] on line %u comes first and matches all "
+                     "its requests",
+                     c->name, x->name, x->at->line);
             continue;
         }
+        const struct nj_ini_entry *e = nj__policy_entry_in(w->f, c->at, "path", NULL);
         for (uint32_t k = 0; k < c->n_paths; k++)
             if ((x = find_shadowing_class(w, c, c->path[k])))
-                nj_diag_add(w->out, c->file, entry_of(w, "class", c->name, "path")->line,
-                            "warning: [class %s]: never matches below %.*s: [class %s] on line %u "
-                            "comes first",
-                            c->name, (int)c->path[k].n_bytes, c->path[k].p, x->name, x->line);
+                nj__warn(w, e,
+                         "[class %s]: never matches below %.*s: [class %s] on line %u comes first",
+                         c->name, (int)c->path[k].n_bytes, c->path[k].p, x->name, x->at->line);
     }
 }
 
@@ -166,7 +150,7 @@ static void warn_of_rates_at(const struct warn_ctx *w, const struct nj_policy *p
         return;
     nj_format_rate(sum, all, sizeof all);
     nj_format_rate(most, server, sizeof server);
-    const struct nj_ini_entry *e = entry_of(w, "server", NULL, "rate");
+    const struct nj_ini_entry *e = nj__policy_find_entry(w->f, "server", "rate");
     nj_diag_add(w->out, e ? e->file : w->path, e ? e->line : 0,
                 "warning: the class rates add up to %s%s, more than the server's %s: no class is "
                 "guaranteed its rate; use ceiling for an upper bound",
@@ -195,10 +179,10 @@ static void warn_of_rates(const struct warn_ctx *w)
 
 /* --- keys without effect ---------------------------------------------------------------------- */
 
-static void NJ_PRINTF(5, 6) warn_no_effect(const struct warn_ctx *w, const char *kind,
-                                           const char *name, const char *key, const char *why, ...)
+static void NJ_PRINTF(4, 5) warn_no_effect(const struct warn_ctx *w, const struct nj_ini_section *s,
+                                           const char *key, const char *why, ...)
 {
-    const struct nj_ini_entry *e = entry_of(w, kind, name, key);
+    const struct nj_ini_entry *e = nj__policy_entry_in(w->f, s, key, NULL);
     char text[160];
     va_list ap;
 
@@ -206,7 +190,7 @@ static void NJ_PRINTF(5, 6) warn_no_effect(const struct warn_ctx *w, const char 
     vsnprintf(text, sizeof text, why, ap);
     va_end(ap);
     if (e)
-        nj_diag_at(w->out, e, "warning: %s: without effect: %s", key, text);
+        nj__warn(w, e, "%s: without effect: %s", key, text);
 }
 
 static bool has_limit(const struct nj_limit *l)
@@ -219,9 +203,9 @@ static uint64_t ceiling_of(const struct nj_limit *l)
     return l->ceiling ? l->ceiling : l->rate;
 }
 
-/* `c`: the compiled class, with inherited limits. */
+/* `c`: the compiled class, with inherited limits; `s`: its section. */
 static void warn_of_class(const struct warn_ctx *w, const struct nj_policy *p,
-                          const struct nj_class *c)
+                          const struct nj_class *c, const struct nj_ini_section *s)
 {
     const struct {
         const char *key, *of;
@@ -239,20 +223,19 @@ static void warn_of_class(const struct warn_ctx *w, const struct nj_policy *p,
 
     for (size_t i = 0; i < NJ_ARRAY_LEN(bursts); i++)
         if (!has_limit(bursts[i].l))
-            warn_no_effect(w, "class", c->name, bursts[i].key, "neither %s is set", bursts[i].of);
+            warn_no_effect(w, s, bursts[i].key, "neither %s is set", bursts[i].of);
     for (size_t i = 0; i < NJ_ARRAY_LEN(pairs); i++)
         if (has_limit(pairs[i].inner) && has_limit(pairs[i].outer) &&
             ceiling_of(pairs[i].inner) > ceiling_of(pairs[i].outer))
-            warn_no_effect(w, "class", c->name, pairs[i].key, "%s has a lower limit", pairs[i].by);
+            warn_no_effect(w, s, pairs[i].key, "%s has a lower limit", pairs[i].by);
     if (c->caps.requests_per_s == 0)
-        warn_no_effect(w, "class", c->name, "requests_burst", "requests is not set");
+        warn_no_effect(w, s, "requests_burst", "requests is not set");
     if (c->action != NJ_ACTION_TOO_MANY)
-        warn_no_effect(w, "class", c->name, "retry_after", "the action is not 429");
+        warn_no_effect(w, s, "retry_after", "the action is not 429");
     for (uint32_t i = 0; c->action != NJ_ACTION_SERVE && i < nj_class_keys_count(); i++) {
         const char *key = nj_class_key_name(i);
-        if (strcmp(key, "action") != 0 && strcmp(key, "retry_after") != 0 &&
-            strcmp(key, "connections") != 0)
-            warn_no_effect(w, "class", c->name, key, "no request of this class is served");
+        if (nj_config_word_index("action|retry_after|connections", key) < 0)
+            warn_no_effect(w, s, key, "no request of this class is served");
     }
 }
 
@@ -263,15 +246,16 @@ static void warn_of_classes(const struct warn_ctx *w)
 
     nj_policy_compile(w->f, w->given, NULL, UINT64_MAX << NJ_POLICY_HOURS_MAX, &p);
     for (uint32_t i = 0; i < p.n_classes; i++) {
+        int of = nj_policy_file_find_class(w->f, p.classes[i].name);
         bool others = false; /* a section with hours has limits of the class, too */
         for (uint32_t k = 0; k < w->f->n_overrides; k++)
-            others |=
-                w->f->override[k].class_index == nj_policy_file_find_class(w->f, p.classes[i].name);
+            others |= w->f->override[k].class_index == of;
         if (!others)
-            warn_of_class(w, &p, &p.classes[i]);
+            warn_of_class(w, &p, &p.classes[i], w->f->class_at[of].at);
     }
     if (w->f->deny == 0 && !w->f->allow_only)
-        warn_no_effect(w, "server", NULL, "deny_action", "neither allow nor deny is set");
+        warn_no_effect(w, nj__policy_find_section(w->f, "server"), "deny_action",
+                       "neither allow nor deny is set");
 }
 
 /* Only handlers can use a class that matches nothing. */
@@ -279,10 +263,9 @@ static void warn_of_no_match(const struct warn_ctx *w)
 {
     for (uint32_t i = 1; i < w->f->n_classes && w->given->n_routes == 0; i++) {
         const struct nj_class_def *c = &w->f->class_at[i];
-        if (!c->has_match && !c->is_incomplete)
-            nj_diag_at(w->out, c,
-                       "warning: [class %s]: matches nothing: add path, host, list or header",
-                       c->name);
+        if (!c->has_match && !c->at->is_incomplete)
+            nj__warn(w, c->at, "[class %s]: matches nothing: add path, host, list or header",
+                     c->name);
     }
 }
 
@@ -297,11 +280,9 @@ static void warn_of_lists(const struct warn_ctx *w)
         snprintf(name, sizeof name, "list %s", w->f->list[i]);
         const struct nj_ini_section *s = nj__policy_find_section(w->f, name);
         if (n == 0)
-            nj_diag_at(w->out, s, "warning: [%s]: the list is empty", name);
+            nj__warn(w, s, "[%s]: the list is empty", name);
         if (!(w->f->list_used >> i & 1))
-            nj_diag_at(w->out, s,
-                       "warning: [%s]: without effect: no class, site, allow or deny names it",
-                       name);
+            nj__warn(w, s, "[%s]: without effect: no class, site, allow or deny names it", name);
     }
 }
 
@@ -316,21 +297,17 @@ static void warn_of_overruled(const struct warn_ctx *w)
         bool adds = o->in_policy && o->kind == NJ_OPTION_LIST;
         if (!o->section || !nj_option_has_field(o) || adds || !nj_config_is_set(w->given, o->name))
             continue;
-        bool is_class = strcmp(o->section, "class default") == 0;
-        const char *kind = is_class ? "class" : o->section, *name = is_class ? "default" : NULL;
-        warn_no_effect(w, kind, name, nj_option_key(o, key), OVERRIDDEN, o->name);
+        const struct nj_ini_section *s = nj__policy_find_section(w->f, o->section);
+        warn_no_effect(w, s, nj_option_key(o, key), OVERRIDDEN, o->name);
         if (strcmp(o->name, "rate") == 0)
-            warn_no_effect(w, kind, name, "ceiling", OVERRIDDEN, o->name);
+            warn_no_effect(w, s, "ceiling", OVERRIDDEN, o->name);
     }
 }
 
 static bool is_set(const struct warn_ctx *w, const struct nj_option *o)
 {
-    char key[NJ_OPTION_KEY_BYTES];
-
     return (strcmp(o->name, "tls-cert") == 0 && w->f->sites->has_cert) ||
-           nj_config_is_set(w->given, o->name) ||
-           nj__policy_find_entry(w->f, o->section, nj_option_key(o, key), NULL);
+           nj_config_is_set(w->given, o->name) || nj__policy_option_entry(w->f, o, NULL);
 }
 
 /* Keys that need another one, or that another one hides, as the table says. */
@@ -341,32 +318,30 @@ static void warn_of_pairs(const struct warn_ctx *w)
     for (const struct nj_option *o = nj_options; o < nj_options + nj_n_options; o++) {
         const char *other = o->needs ? o->needs : o->hidden_by;
         const struct nj_option *x = nj_options;
-        const struct nj_ini_entry *e =
-            other ? nj__policy_find_entry(w->f, o->section, nj_option_key(o, key), NULL) : NULL;
+        const struct nj_ini_entry *e = other ? nj__policy_option_entry(w->f, o, NULL) : NULL;
         while (e && strcmp(x->name, other) != 0)
             x++;
         if (!e || is_set(w, x) == (o->needs != NULL))
             continue;
         nj_option_key(x, key);
-        nj_diag_at(w->out, e, "warning: %s: without effect: [%s] %s is %sset%s", e->key, x->section,
-                   key, o->needs ? "not " : "", o->needs ? "" : ": remove one of them");
+        nj__warn(w, e, "%s: without effect: [%s] %s is %sset%s", e->key, x->section, key,
+                 o->needs ? "not " : "", o->needs ? "" : ": remove one of them");
     }
 }
 
 /* A trusted proxy has no limits as a client. */
 static void warn_of_proxies(const struct warn_ctx *w)
 {
-    const struct nj_ini_entry *e = entry_of(w, "client", NULL, "trusted_proxy");
+    const struct nj_ini_entry *e = nj__policy_find_entry(w->f, "client", "trusted_proxy");
 
     for (uint32_t i = 0; i < w->f->n_networks; i++) {
         const struct nj_network *net = &w->f->network[i];
         bool v4 = nj_addr_is_v4(&net->addr);
         if (net->lists & w->f->trusted && net->bits == (v4 ? 96 : 0))
-            nj_diag_add(
-                w->out, e ? e->file : "--trusted-proxy", e ? e->line : 0,
-                "warning: %s: every host is a trusted proxy: connections are not limited, and "
-                "a header may name any client",
-                v4 ? "0.0.0.0/0" : "::/0");
+            nj_diag_add(w->out, e ? e->file : "--trusted-proxy", e ? e->line : 0,
+                        "warning: %s: every host is a trusted proxy: connections are not limited, "
+                        "and a header may name any client",
+                        v4 ? "0.0.0.0/0" : "::/0");
     }
 }
 

@@ -13,6 +13,9 @@
 void nj_policy_warn(const struct nj_policy_file *f, const char *path,
                     const struct nj_server_config *given, struct nj_diags *warnings);
 
+/* A warning for w->out at the line of an entry or a section, which is evaluated twice. */
+#define nj__warn(w, at, ...) nj_diag_at((w)->out, at, "warning: " __VA_ARGS__)
+
 /* site_warn.c: those about sites and paths. */
 void nj__site_warn(const struct nj_policy_file *f, const struct nj_server_config *given,
                    struct nj_diags *warnings);

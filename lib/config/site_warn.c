@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/text.h"
 #include "base/units.h"
 #include "config/config_by_name.h"
 #include "config/policy_warn.h"
@@ -38,15 +39,7 @@ struct section {
 static const struct nj_ini_entry *entry_in(const struct ctx *w, const struct nj_ini_section *s,
                                            const char *key)
 {
-    for (uint32_t k = s->first; k < s->first + s->n; k++)
-        if (strcmp(w->f->ini->entry[k].key, key) == 0)
-            return &w->f->ini->entry[k];
-    return NULL;
-}
-
-static struct nj_str str_of(const char *s)
-{
-    return (struct nj_str){s, (uint32_t)strlen(s)};
+    return nj__policy_entry_in(w->f, s, key, NULL);
 }
 
 /* --- redirects -------------------------------------------------------------------------------- */
@@ -59,15 +52,9 @@ static bool redirects_all(const struct nj_site_rules *r)
 /* Keys that apply to responses which are redirects, too, or before them. */
 static bool applies_to_redirects(const char *key)
 {
-    static const char *const keys[] = {
-        "redirect", "name", "header", "allow",     "deny",
-        "cors",     "hsts", "class",  "rate",      "client_cert",
-        "log",      "cert", "key",    "client_ca", "client_optional"};
-
-    for (size_t i = 0; i < NJ_ARRAY_LEN(keys); i++)
-        if (strcmp(keys[i], key) == 0)
-            return true;
-    return false;
+    return nj_config_word_index("redirect|name|header|allow|deny|cors|hsts|class|rate|client_cert|log|"
+                                "cert|key|client_ca|client_optional",
+                                key) >= 0;
 }
 
 static void warn_of_hidden_keys(const struct ctx *w, const struct section *x)
@@ -78,17 +65,15 @@ static void warn_of_hidden_keys(const struct ctx *w, const struct section *x)
         for (uint32_t k = x->at->first; k < x->at->first + x->at->n; k++) {
             e = &w->f->ini->entry[k];
             if (!applies_to_redirects(e->key))
-                nj_diag_at(w->out, e,
-                           "warning: %s: without effect: redirect on line %u answers first: "
-                           "remove one of them",
-                           e->key, by->line);
+                nj__warn(
+                    w, e,
+                    "%s: without effect: redirect on line %u answers first: remove one of them",
+                    e->key, by->line);
         }
     if (x->rules->try_file.n_bytes > 0 && x->rules->missing_to.n_bytes > 0) {
         e = entry_in(w, x->at, "missing");
-        nj_diag_at(w->out, e,
-                   "warning: missing: without effect: try on line %u sends its file: remove one "
-                   "of them",
-                   entry_in(w, x->at, "try")->line);
+        nj__warn(w, e, "missing: without effect: try on line %u sends its file: remove one of them",
+                 entry_in(w, x->at, "try")->line);
     }
 }
 
@@ -112,7 +97,7 @@ static bool follow(const struct ctx *w, struct section *x, const struct nj_site_
     if (strlen(p) >= sizeof x->path || strchr(x->host, ':') || (*is_tls && !w->has_tls))
         return false;
     snprintf(x->path, sizeof x->path, "%s", *p ? p : "/");
-    uint32_t site = nj_sites_index(w->table, str_of(x->host));
+    uint32_t site = nj_sites_index(w->table, nj_str_of(x->host));
     return strcmp(old, x->host) == 0 ||
            (site != UINT32_MAX && w->s->sites[site].n_names > 0); /* no host that only ends here */
 }
@@ -128,18 +113,20 @@ static void warn_of_loop(const struct ctx *w, const struct section *x)
     if (x->rules->redirect_status == 0)
         return;
     for (uint32_t n = 0; n < HOPS_MAX; n++) {
-        const struct nj_site_rules *r = nj_sites_find(w->table, str_of(at.host), str_of(at.path));
+        const struct nj_site_rules *r =
+            nj_sites_find(w->table, nj_str_of(at.host), nj_str_of(at.path));
         bool is_ours = r && (n > 0 || r->redirect_to.p == x->rules->redirect_to.p);
         if (!is_ours || r->redirect_status == 0 || (r->redirect_cleartext_only && is_tls))
             return;
-        const struct nj_site_variables v = {str_of(at.host), str_of(at.path), {"", 0}, r->prefix};
+        const struct nj_site_variables v = {
+            nj_str_of(at.host), nj_str_of(at.path), {"", 0}, r->prefix};
         if (!nj_site_write_location(&l, r->redirect_to, &v) || !follow(w, &at, &l, &is_tls))
             return;
     }
-    nj_diag_at(w->out, e,
-               "warning: redirect = %.80s: a loop: a request for %.80s comes back to this "
-               "section: set redirect = none for the target, in a [path] section",
-               e->value, x->path);
+    nj__warn(w, e,
+             "redirect = %.80s: a loop: a request for %.80s comes back to this section: set "
+             "redirect = none for the target, in a [path] section",
+             e->value, x->path);
 }
 
 /* Https, where no port has TLS, or another one. A trusted proxy may have it. */
@@ -152,16 +139,13 @@ static void warn_of_https(const struct ctx *w, const struct section *x)
 
     for (const struct nj_ini_entry *e = to ? to : hsts; e && !w->has_tls && !w->f->trusted;
          e = e == to ? hsts : NULL)
-        nj_diag_at(w->out, e,
-                   "warning: %s = %s: no port of this server speaks https: set cert and key in "
-                   "[tls]",
-                   e->key, e->value);
+        nj__warn(w, e, "%s = %s: no port of this server speaks https: set cert and key in [tls]",
+                 e->key, e->value);
     if (to && w->has_tls && !w->f->trusted &&
         strcmp(to->value[5] == ':' ? to->value + 6 : "443", w->tls_port) != 0)
-        nj_diag_at(w->out, to,
-                   "warning: redirect = %s: https is at port %s of this server: expected "
-                   "redirect = https:%s",
-                   to->value, w->tls_port, w->tls_port);
+        nj__warn(w, to,
+                 "redirect = %s: https is at port %s of this server: expected redirect = https:%s",
+                 to->value, w->tls_port, w->tls_port);
 }
 
 /* --- fields ----------------------------------------------------------------------------------- */
@@ -176,21 +160,21 @@ static void warn_of_fields(const struct ctx *w, const struct section *x)
     for (size_t i = 0; i < NJ_ARRAY_LEN(presets); i++) {
         bool both = false;
         for (uint32_t k = 0; k < x->rules->n_fields; k++)
-            both |= nj_str_eq(x->rules->fields[k].name, str_of(presets[i][1]));
+            both |= nj_str_eq(x->rules->fields[k].name, nj_str_of(presets[i][1]));
         if (both && (e = entry_in(w, x->at, presets[i][0])))
-            nj_diag_at(w->out, e,
-                       "warning: %s: a line header = ... %s of this section changes the same "
-                       "field: remove one of them",
-                       e->key, presets[i][1]);
+            nj__warn(w, e,
+                     "%s: a line header = ... %s of this section changes the same field: remove "
+                     "one of them",
+                     e->key, presets[i][1]);
     }
     e = entry_in(w, x->at, "hsts");
     if (x->rules->hsts.n_bytes > 0 && strstr(x->rules->hsts.p, "preload") &&
         (!strstr(x->rules->hsts.p, "includeSubDomains") ||
          strtod(x->rules->hsts.p + 8, NULL) < 31536000))
-        nj_diag_at(w->out, e,
-                   "warning: hsts = %s: browsers preload only with subdomains and a year at "
-                   "least: expected 365d, subdomains, preload",
-                   e->value);
+        nj__warn(w, e,
+                 "hsts = %s: browsers preload only with subdomains and a year at least: expected "
+                 "365d, subdomains, preload",
+                 e->value);
 }
 
 /* --- lists, names and files ------------------------------------------------------------------- */
@@ -202,10 +186,10 @@ static void warn_of_lists(const struct ctx *w, const struct section *x)
 
     for (uint32_t i = 0; i < w->f->n_lists; i++)
         if (both >> i & 1)
-            nj_diag_at(w->out, e,
-                       "warning: allow: [list %s] without effect: deny on line %u has it, too: "
-                       "remove one of them",
-                       w->f->list[i], entry_in(w, x->at, "deny")->line);
+            nj__warn(
+                w, e,
+                "allow: [list %s] without effect: deny on line %u has it, too: remove one of them",
+                w->f->list[i], entry_in(w, x->at, "deny")->line);
 }
 
 static void warn_of_path(const struct ctx *w, const struct section *x)
@@ -213,26 +197,25 @@ static void warn_of_path(const struct ctx *w, const struct section *x)
     const char *star = x->is_site ? NULL : strchr(x->path, '*');
 
     if (star)
-        nj_diag_at(w->out, x->at,
-                   "warning: [%.120s]: * is taken literally: expected a prefix such as /iso/ or a "
-                   "suffix such as *.iso; no section combines them",
-                   x->at->name);
+        nj__warn(w, x->at,
+                 "[%.120s]: * is taken literally: expected a prefix such as /iso/ or a suffix such "
+                 "as *.iso; no section combines them",
+                 x->at->name);
     if (!x->is_site && x->at->n == 0 && !x->at->is_incomplete)
-        nj_diag_at(w->out, x->at, "warning: [%.120s]: without effect: the section has no key",
-                   x->at->name);
+        nj__warn(w, x->at, "[%.120s]: without effect: the section has no key", x->at->name);
 }
 
 static void warn_of_try(const struct ctx *w, const struct section *x)
 {
     const struct nj_ini_entry *e = entry_in(w, x->at, "try");
-    const struct nj_site_rules *r = nj_sites_find(w->table, str_of(x->host), str_of(x->path));
+    const struct nj_site_rules *r = nj_sites_find(w->table, nj_str_of(x->host), nj_str_of(x->path));
     char path[NJ_INI_VALUE_BYTES + NJ_PATH_MAX];
     struct stat st;
 
     if (e && r && x->rules->try_file.n_bytes > 0 &&
         nj__site_name_file(path, sizeof path, w->root, r->root, x->rules->try_file) &&
         stat(path, &st) != 0)
-        nj_diag_at(w->out, e, "warning: try = %.80s: there is no file %.400s", e->value, path);
+        nj__warn(w, e, "try = %.80s: there is no file %.400s", e->value, path);
 }
 
 /* The folder .well-known must be visible. */
@@ -246,9 +229,8 @@ static void warn_of_acme(const struct ctx *w, const struct section *x)
     for (uint32_t i = 0; i < visible.n; i++)
         if (nj_str_eq(visible.name[i], NJ_STR(".well-known")))
             return;
-    nj_diag_at(w->out, e,
-               "warning: acme: challenges get 404: [files] dotfiles = %.80s: add .well-known",
-               w->dotfiles);
+    nj__warn(w, e, "acme: challenges get 404: [files] dotfiles = %.80s: add .well-known",
+             w->dotfiles);
 }
 
 /* --- all sections ----------------------------------------------------------------------------- */
@@ -306,16 +288,17 @@ static void warn_of_open_hosts(const struct ctx *w)
             if (++n > LOOKUPS_MAX)
                 return;
             sample_host(d, host, sizeof host);
-            const struct nj_site_rules *r = nj_sites_find(w->table, str_of(host), str_of(x.path));
+            const struct nj_site_rules *r =
+                nj_sites_find(w->table, nj_str_of(host), nj_str_of(x.path));
             if ((r && (redirects_all(r) || !(x.rules->keys & hides & ~r->keys))) || k == x.site)
                 continue;
             snprintf(other, sizeof other, d->n_names > 0 ? "[site %.*s]" : "other hosts",
                      d->n_names > 0 ? (int)d->names[0].n_bytes : 0,
                      d->n_names > 0 ? d->names[0].p : "");
-            nj_diag_at(w->out, x.at,
-                       "warning: %s: the same files without the rules of this section: repeat "
-                       "them in each site, also in [site default], or use a class",
-                       other);
+            nj__warn(w, x.at,
+                     "%s: the same files without the rules of this section: repeat them in each "
+                     "site, also in [site default], or use a class",
+                     other);
             return;
         }
 }
@@ -324,7 +307,7 @@ static void warn_of_open_hosts(const struct ctx *w)
 static const char *value_of(const struct ctx *w, const char *given, const char *section,
                             const char *key, const char *none)
 {
-    const struct nj_ini_entry *e = nj__policy_find_entry(w->f, section, key, NULL);
+    const struct nj_ini_entry *e = nj__policy_find_entry(w->f, section, key);
 
     return given ? given : e ? e->value : none;
 }
