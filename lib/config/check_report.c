@@ -38,12 +38,13 @@ static void put_place(const struct nj__report *r, const char *file, uint32_t lin
 
 void nj__report_end_key(struct nj__report *r)
 {
-    if (!r->in_key)
+    if (!r->key)
         return;
-    r->in_key = false;
+    r->key = NULL;
     if (r->json)
         putchar('"');
-    put_place(r, r->file, r->line);
+    if (r->at)
+        put_place(r, r->at->file, r->at->line);
     putchar(r->json ? '}' : '\n');
 }
 
@@ -73,7 +74,16 @@ void nj__report_item(struct nj__report *r, const char *kind, const char *name, c
     r->n_keys = 0;
 }
 
-void nj__report_key(struct nj__report *r, const char *key, const char *file, uint32_t line)
+void nj__report_section(struct nj__report *r, const struct nj_ini_section *s)
+{
+    char kind[NJ_INI_SECTION_BYTES];
+    const char *name = s->name + strcspn(s->name, " \t");
+
+    snprintf(kind, sizeof kind, "%.*s", (int)(name - s->name), s->name);
+    nj__report_item(r, kind, *name ? name + strspn(name, " \t") : NULL, s->file, s->line);
+}
+
+void nj__report_key(struct nj__report *r, const char *key, const struct nj_ini_entry *at)
 {
     nj__report_end_key(r);
     if (r->json) {
@@ -83,9 +93,22 @@ void nj__report_key(struct nj__report *r, const char *key, const char *file, uin
         printf("    %s = ", key);
     }
     r->n_keys++;
-    r->in_key = true;
-    r->file = file;
-    r->line = line;
+    r->key = key;
+    r->at = at;
+}
+
+void nj__report_entry(struct nj__report *r, const struct nj_ini_entry *e)
+{
+    nj__report_key(r, e->key, e);
+    nj__report_add(r, "%s", e->value);
+}
+
+void nj__report_next(struct nj__report *r, const char *key)
+{
+    if (r->key && strcmp(r->key, key) == 0)
+        nj__report_add(r, ", ");
+    else
+        nj__report_key(r, key, NULL);
 }
 
 void nj__report_add(struct nj__report *r, const char *fmt, ...)

@@ -40,23 +40,16 @@ static void add_limits(struct nj__report *r, const struct nj_class *c, uint32_t 
 
 static void add_strings(struct nj__report *r, const char *key, const struct nj_str *str, uint32_t n)
 {
-    for (uint32_t i = 0; i < n; i++) {
-        if (i == 0)
-            nj__report_key(r, key, NULL, 0);
-        nj__report_add(r, "%s%.*s", i ? ", " : "", (int)str[i].n_bytes, str[i].p);
-    }
+    for (uint32_t i = 0; i < n; i++)
+        nj__report_listed(r, key, "%.*s", (int)str[i].n_bytes, str[i].p);
 }
 
 static void add_lists(struct nj__report *r, const struct nj_policy_file *f, const char *key,
                       uint32_t lists)
 {
-    for (uint32_t i = 0, n = 0; i < f->n_lists; i++) {
-        if (!(lists >> i & 1))
-            continue;
-        if (n == 0)
-            nj__report_key(r, key, NULL, 0);
-        nj__report_add(r, "%s%s", n++ ? ", " : "", f->list[i]);
-    }
+    for (uint32_t i = 0; i < f->n_lists; i++)
+        if (lists >> i & 1)
+            nj__report_listed(r, key, "%s", f->list[i]);
 }
 
 /* The conditions that a request of the class meets, all of them. */
@@ -101,17 +94,15 @@ static void report_list(struct nj__report *r, const struct nj_policy_file *f, ui
     uint32_t n = 0;
 
     nj__report_item(r, "list", f->list[list], NULL, 0);
-    nj__report_key(r, "networks", NULL, 0);
     for (uint32_t k = 0; k < f->n_networks; k++) {
         const struct nj_network *net = &f->network[k];
         if (net->lists >> list & 1 && n++ < NETWORKS_SHOWN)
-            nj__report_add(r, "%s%s", n > 1 ? ", " : "",
-                           nj_network_text(&net->addr, net->bits, text));
+            nj__report_listed(r, "networks", "%s", nj_network_text(&net->addr, net->bits, text));
     }
     if (n > NETWORKS_SHOWN)
         nj__report_add(r, " and %u more", n - NETWORKS_SHOWN);
     if (n == 0)
-        nj__report_add(r, "none");
+        nj__report_value(r, "networks", "none");
     if (!(f->list_used >> list & 1))
         nj__report_value(r, "used", "no");
 }
@@ -139,7 +130,7 @@ static void report_eal(struct nj__report *r, const struct nj_presets *p)
     if (p->argc < 2)
         return;
     nj__report_item(r, "eal", NULL, NULL, 0);
-    nj__report_key(r, "arguments", NULL, 0);
+    nj__report_key(r, "arguments", NULL);
     for (int i = 1; i < p->argc; i++)
         nj__report_add(r, "%s%s", i > 1 ? " " : "", p->argv[i]);
 }
@@ -159,14 +150,11 @@ static void report_listeners(struct nj__report *r, const struct nj_server_config
 }
 
 static void report_section(struct nj__report *r, const struct nj_policy_file *f,
-                           const struct nj_ini_section *s, const char *kind)
+                           const struct nj_ini_section *s)
 {
-    nj__report_item(r, kind, s->name + 4 + strspn(s->name + 4, " \t"), s->file, s->line);
-    for (const struct nj_ini_entry *e = f->ini->entry + s->first;
-         e < f->ini->entry + s->first + s->n; e++) {
-        nj__report_key(r, e->key, e->file, e->line);
-        nj__report_add(r, "%s", e->value);
-    }
+    nj__report_section(r, s);
+    for (uint32_t k = s->first; k < s->first + s->n; k++)
+        nj__report_entry(r, &f->ini->entry[k]);
 }
 
 static void report_sites(struct nj__report *r, const struct nj_policy_file *f)
@@ -174,7 +162,7 @@ static void report_sites(struct nj__report *r, const struct nj_policy_file *f)
     const struct nj_site_sections *s = f->sites;
 
     for (uint32_t i = 0; i < s->n_sites; i++) {
-        report_section(r, f, s->site_at[i], "site");
+        report_section(r, f, s->site_at[i]);
         add_strings(r, "matches", s->sites[i].names, s->sites[i].n_names);
         if (s->sites[i].n_names == 0)
             nj__report_value(r, "matches", "all other hosts");
@@ -183,7 +171,7 @@ static void report_sites(struct nj__report *r, const struct nj_policy_file *f)
         struct nj_str p = s->paths[i].path;
         if (nj_site_is_of_acme(&s->paths[i].rules))
             continue; /* a key of its site */
-        report_section(r, f, s->path_at[i], "path");
+        report_section(r, f, s->path_at[i]);
         if (p.p[0] == '*')
             nj__report_value(r, "matches", "paths that end in %s", p.p + 1);
         else if (p.n_bytes == 1)
@@ -414,17 +402,14 @@ int nj_server_check(const struct nj_server_config *config)
     int rc = nj_config_convert_version(&copy, config, why, sizeof why);
     struct nj__report r = {.json = rc == 0 && copy.check_json};
 
-    if (rc == 0)
-        rc = nj_settings_from_partial_config(&settings, &copy, why, sizeof why);
-    if (rc == 0)
-        rc = nj_eal_args_expand(&presets, settings.policy, 0, NULL, why, sizeof why);
-    if (rc == 0)
-        rc = nj_settings_read_tls(&settings, &(struct nj_tls_server_config){0}, &tls, why,
-                                  sizeof why);
-    if (rc == 0)
-        rc = find_user(settings.config, copy.drop_privileges, &user, why, sizeof why);
-    if (rc == 0 && settings.config->access_log)
-        rc = nj_access_file_check(settings.config->access_log, why, sizeof why);
+    if (rc != 0 || nj_settings_from_partial_config(&settings, &copy, why, sizeof why) != 0 ||
+        nj_eal_args_expand(&presets, settings.policy, 0, NULL, why, sizeof why) != 0 ||
+        nj_settings_read_tls(&settings, &(struct nj_tls_server_config){0}, &tls, why,
+                             sizeof why) != 0 ||
+        find_user(settings.config, copy.drop_privileges, &user, why, sizeof why) != 0 ||
+        (settings.config->access_log &&
+         nj_access_file_check(settings.config->access_log, why, sizeof why) != 0))
+        rc = -1;
     if (rc != 0 && settings.policy)
         nj_policy_file_name_source(settings.policy, &copy, why, sizeof why);
     bool reported = rc == 0 && !copy.explain;

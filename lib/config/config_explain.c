@@ -11,6 +11,7 @@
 
 #include "base/set_error.h"
 #include "base/request_host.h"
+#include "base/text.h"
 #include "config/config_by_name.h"
 #include "config/policy_snapshots.h"
 #include "config/site_sections.h"
@@ -36,7 +37,10 @@ struct explain {
     struct nj_policy policy;
     /* Sections of the site that apply; a later one overrides. */
     uint32_t n_sections;
-    const struct nj_ini_section *section[SECTIONS_MAX];
+    struct applied {
+        const struct nj_ini_section *at;
+        uint32_t rank;
+    } section[SECTIONS_MAX];
 };
 
 /* --- the request ------------------------------------------------------------------------------ */
@@ -87,7 +91,6 @@ static uint32_t lists_of(const void *file, const struct nj_addr *addr)
 static void report_request(const struct explain *x)
 {
     char text[NJ_ADDRESS_TEXT_BYTES];
-    uint32_t n = 0;
 
     nj__report_item(x->r, "request", x->s->config->explain, NULL, 0);
     if (x->path_result == NJ_PATH_OK || x->path_result == NJ_PATH_HIDDEN)
@@ -96,12 +99,8 @@ static void report_request(const struct explain *x)
                      x->has_client ? nj_address_text(&x->client, text)
                                    : "on no list; see --explain-from");
     for (uint32_t i = 0; i < x->f->n_lists; i++)
-        if (x->lists >> i & 1) {
-            if (n++ == 0)
-                nj__report_value(x->r, "lists", "%s", x->f->list[i]);
-            else
-                nj__report_add(x->r, ", %s", x->f->list[i]);
-        }
+        if (x->lists >> i & 1)
+            nj__report_listed(x->r, "lists", "%s", x->f->list[i]);
 }
 
 /* --- sections --------------------------------------------------------------------------------- */
@@ -131,62 +130,56 @@ static uint32_t rank_of(const struct explain *x, const struct nj_path_def *d)
     return nj_str_starts_with(x->plain, p) || is_bare ? p.n_bytes + 1 : 0;
 }
 
+static int compare_ranks(const void *x, const void *y)
+{
+    const struct applied *a = x, *b = y;
+
+    return (a->rank > b->rank) - (a->rank < b->rank);
+}
+
 /* Collects the sections of the site: itself, the longest suffix, prefixes, the exact path. */
 static void find_sections(struct explain *x, uint32_t site)
 {
     const struct nj_site_sections *s = x->f->sites;
-    const struct nj_path_def *suffix = NULL;
-    uint32_t last = 1;
+    struct applied suffix = {NULL, 1};
+    uint32_t n_suffix = 0;
 
-    x->section[x->n_sections++] = s->site_at[site];
-    for (uint32_t i = 0; i < s->n_paths; i++) {
+    x->section[x->n_sections++] = (struct applied){s->site_at[site], 0};
+    for (uint32_t i = 0; i < s->n_paths && x->n_sections < SECTIONS_MAX - 1; i++) {
         const struct nj_path_def *d = &s->paths[i];
-        if (d->site == site && rank_of(x, d) == 1 &&
-            (!suffix || d->path.n_bytes > suffix->path.n_bytes))
-            suffix = d;
-    }
-    if (suffix)
-        x->section[x->n_sections++] = s->path_at[suffix - s->paths];
-    while (x->n_sections < SECTIONS_MAX) {
-        uint32_t next = 0, at = 0;
-        for (uint32_t i = 0; i < s->n_paths; i++) {
-            uint32_t rank = s->paths[i].site == site ? rank_of(x, &s->paths[i]) : 0;
-            if (rank > last && (next == 0 || rank < next)) {
-                next = rank;
-                at = i;
-            }
+        uint32_t rank = d->site == site ? rank_of(x, d) : 0;
+        if (rank > 1) {
+            x->section[x->n_sections++] = (struct applied){s->path_at[i], rank};
+        } else if (rank == 1 && d->path.n_bytes > n_suffix) {
+            n_suffix = d->path.n_bytes;
+            suffix.at = s->path_at[i];
         }
-        if (next == 0)
-            return;
-        x->section[x->n_sections++] = s->path_at[at];
-        last = next;
     }
+    if (suffix.at)
+        x->section[x->n_sections++] = suffix;
+    qsort(x->section, x->n_sections, sizeof *x->section, compare_ranks);
 }
 
-/* Do two lines set the same: the same key, and of some keys the same field, status or extension? */
+/* What a line sets besides its key: the field of `header`, the status or extension of others. */
+static struct nj_str name_in(const struct nj_ini_entry *e)
+{
+    bool is_header = strcmp(e->key, "header") == 0;
+    const char *p = e->value + (is_header ? strcspn(e->value, " \t") : 0);
+
+    p += strspn(p, " \t");
+    bool has_name = is_header || nj_config_word_index("error_page|mime", e->key) >= 0;
+    return (struct nj_str){p, has_name ? (uint32_t)strcspn(p, is_header ? ": \t" : "= \t") : 0};
+}
+
 static bool set_the_same(const struct nj_ini_entry *a, const struct nj_ini_entry *b)
 {
-    const char *at_a = a->value + strcspn(a->value, " \t"),
-               *at_b = b->value + strcspn(b->value, " \t");
-
-    if (strcmp(a->key, b->key) != 0)
-        return false;
-    if (strcmp(a->key, "error_page") == 0 || strcmp(a->key, "mime") == 0) {
-        size_t n_word = strcspn(a->value, "= \t");
-        return n_word == strcspn(b->value, "= \t") && memcmp(a->value, b->value, n_word) == 0;
-    }
-    if (strcmp(a->key, "header") != 0)
-        return true;
-    at_a += strspn(at_a, " \t");
-    at_b += strspn(at_b, " \t");
-    size_t n = strcspn(at_a, ": \t");
-    return n == strcspn(at_b, ": \t") && memcmp(at_a, at_b, n) == 0; /* in lower case */
+    return strcmp(a->key, b->key) == 0 && nj_str_eq(name_in(a), name_in(b));
 }
 
 /* The path of the key `acme` is collected as a second time its site. */
 static bool is_of_acme(const struct explain *x, uint32_t i)
 {
-    return i > 0 && x->section[i] == x->section[0];
+    return i > 0 && x->section[i].at == x->section[0].at;
 }
 
 /* Do the rules of `acme` say what this line says? */
@@ -201,42 +194,35 @@ static bool acme_overrides(const struct nj_ini_entry *e)
 static bool is_overridden(const struct explain *x, const struct nj_ini_entry *e, uint32_t i)
 {
     for (; i < x->n_sections; i++) {
+        const struct nj_ini_section *s = x->section[i].at;
         if (is_of_acme(x, i) && acme_overrides(e))
             return true;
-        for (uint32_t k = 0; k < x->section[i]->n && !is_of_acme(x, i); k++)
-            if (set_the_same(&x->f->ini->entry[x->section[i]->first + k], e))
+        for (uint32_t k = 0; k < s->n && !is_of_acme(x, i); k++)
+            if (set_the_same(&x->f->ini->entry[s->first + k], e))
                 return true;
     }
     return false;
 }
 
-static void report_entry(const struct explain *x, const struct nj_ini_entry *e)
+/* The lines that no section from the i-th on overrides. */
+static void report_section(const struct explain *x, const struct nj_ini_section *s, uint32_t i)
 {
-    nj__report_key(x->r, e->key, e->file, e->line);
-    nj__report_add(x->r, "%s", e->value);
+    nj__report_section(x->r, s);
+    for (uint32_t k = s->first; k < s->first + s->n; k++)
+        if (!is_overridden(x, &x->f->ini->entry[k], i))
+            nj__report_entry(x->r, &x->f->ini->entry[k]);
 }
 
-/* The lines of the sections that apply, and those of [files] that no section overrides. */
+/* The sections that apply, and [files]. */
 static void report_sections(const struct explain *x)
 {
     const struct nj_ini_section *files = nj__policy_find_section(x->f, "files");
 
-    for (uint32_t i = 0; i < x->n_sections; i++) {
-        const struct nj_ini_section *s = x->section[i];
-        if (is_of_acme(x, i))
-            continue;
-        nj__report_item(x->r, strncmp(s->name, "site", 4) == 0 ? "site" : "path",
-                        s->name + 4 + strspn(s->name + 4, " \t"), s->file, s->line);
-        for (uint32_t k = s->first; k < s->first + s->n; k++)
-            if (!is_overridden(x, &x->f->ini->entry[k], i + 1))
-                report_entry(x, &x->f->ini->entry[k]);
-    }
-    if (!files)
-        return;
-    nj__report_item(x->r, "files", NULL, files->file, files->line);
-    for (uint32_t k = files->first; k < files->first + files->n; k++)
-        if (!is_overridden(x, &x->f->ini->entry[k], 0))
-            report_entry(x, &x->f->ini->entry[k]);
+    for (uint32_t i = 0; i < x->n_sections; i++)
+        if (!is_of_acme(x, i))
+            report_section(x, x->section[i].at, i + 1);
+    if (files)
+        report_section(x, files, 0);
 }
 
 /* Limits with hours count as at this time. A class has those of the default one, too. */
@@ -253,7 +239,7 @@ static void report_class(const struct explain *x, const struct nj_class *c)
             e = nj__policy_entry_in(x->f, x->f->class_at[0].at, key, NULL);
         if (!v)
             continue;
-        nj__report_key(x->r, key, e ? e->file : NULL, e ? e->line : 0);
+        nj__report_key(x->r, key, e);
         nj__report_add(x->r, "%s", v);
     }
 }
@@ -283,8 +269,7 @@ static bool report_file(const struct explain *x, const struct nj_site_rules *rul
         rules && rules->keys & NJ_SITE_LISTING ? rules->listing : x->s->config->listing;
     struct stat st;
 
-    if (!nj__site_name_file(path, sizeof path, x->s->config->root, folder,
-                            (struct nj_str){name, (uint32_t)strlen(name)}) ||
+    if (!nj__site_name_file(path, sizeof path, x->s->config->root, folder, nj_str_of(name)) ||
         stat(path, &st) != 0)
         return false;
     if (!S_ISDIR(st.st_mode))
@@ -494,8 +479,8 @@ int nj__config_explain(const struct nj_settings *s, const struct nj_tls_server_c
         x->r = r;
         x->has_client = from != NULL;
         const char *name = s->http.files.index ? s->http.files.index : "index.html";
-        struct nj_str index = {name, (uint32_t)strlen(name)};
-        x->path_result = nj_path_parse(x->target, index, s->http.files.dotfiles, &x->path);
+        x->path_result =
+            nj_path_parse(x->target, nj_str_of(name), s->http.files.dotfiles, &x->path);
         if (x->path_result == NJ_PATH_OK || x->path_result == NJ_PATH_HIDDEN)
             x->plain = (struct nj_str){x->path.plain, x->path.n_path};
         explain_rules(x, sites);
