@@ -156,11 +156,10 @@ static int check_needs(const struct request *w)
         if (k->is_needed && !first)
             first = k->name;
     }
-    if (!first)
-        return 0;
-    return refuse(
-        w, "%s= is missing%s", first,
-        strcmp(first, "pci") == 0 ? ": an address such as 0000:03:00.0 (lspci -D lists them)" : "");
+    bool is_pci = first && strcmp(first, "pci") == 0;
+    return first ? refuse(w, "%s= is missing%s", first,
+                          is_pci ? ": an address such as 0000:03:00.0 (lspci -D lists them)" : "")
+                 : 0;
 }
 
 static const struct nj_preset *find_preset(const char *name, char *why, size_t n)
@@ -220,6 +219,7 @@ static void add_keys(FILE *f, const struct request *w)
             add_key(f, w->given[i].key, w->given[i].value);
 }
 
+/* Is a device of that name in the argument, of the user or of a preset? */
 static bool names_device(const char *arg, const char *name)
 {
     size_t n = strlen(name);
@@ -228,57 +228,56 @@ static bool names_device(const char *arg, const char *name)
     return strncmp(arg, name, n) == 0 && (arg[n] == '\0' || arg[n] == ',');
 }
 
-/* Is a device of that name in the arguments so far, or in the user's? */
 static bool is_taken(const struct request *w, const char *name)
 {
     bool taken = false;
 
     for (int i = 1; i < w->out->argc; i++)
-        taken = taken || names_device(w->out->words[i], name);
+        taken |= names_device(w->out->words[i], name);
     for (int i = 0; i < w->argc; i++)
-        taken = taken || names_device(w->argv[i], name);
+        taken |= names_device(w->argv[i], name);
     return taken;
 }
 
-/* Appends an argument, which `f` writes to *text. `name`: that of the port, which it makes of the
- * user's keys; NULL: it makes none. Closes `f`. */
-static int push_device(const struct request *w, FILE *f, char *const *text, const char *name)
+/* Appends "OPTIONNAME,KEY=VALUE,...", with the user's keys, and the device that it makes. */
+static int push_device(const struct request *w, const char *option, const char *name)
 {
     struct nj_presets *out = w->out;
+    char *word = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&word, &n);
 
-    if (name)
+    if (f) {
+        fprintf(f, "%s%s", option, name);
         add_keys(f, w);
-    bool fits = ftell(f) < (long)ARG_MAX;
-    char *word = fclose(f) == 0 ? *text : NULL;
-    if (!fits || (name && out->n_devices == NJ_PRESET_DEVICES_MAX)) {
+        if (fclose(f) != 0) {
+            free(word);
+            word = NULL;
+        }
+    }
+    if (n >= ARG_MAX || out->n_devices == NJ_PRESET_DEVICES_MAX) {
         free(word);
-        return !fits ? nj_set_error(w->why, w->why_bytes, "--preset: an argument would be too long")
-                     : nj_set_error(w->why, w->why_bytes, "--preset: more than %u devices",
-                                    NJ_PRESET_DEVICES_MAX);
+        return n >= ARG_MAX
+                   ? nj_set_error(w->why, w->why_bytes, "--preset: an argument would be too long")
+                   : nj_set_error(w->why, w->why_bytes, "--preset: more than %u devices",
+                                  NJ_PRESET_DEVICES_MAX);
     }
-    if (name) {
-        struct nj_preset_device *d = &out->device[out->n_devices++];
-        d->preset = w->preset;
-        snprintf(d->name, sizeof d->name, "%s", name);
-    }
+    struct nj_preset_device *d = &out->device[out->n_devices++];
+    d->preset = w->preset;
+    snprintf(d->name, sizeof d->name, "%s", name);
     return push(w, word);
 }
 
 /* "--vdev=net_tap0,...", with the first number that is free. */
 static int push_vdev(const struct request *w)
 {
-    char name[NJ_PRESET_DEVICE_MAX], *text = NULL;
-    size_t n;
-    FILE *f = open_memstream(&text, &n);
+    char name[NJ_PRESET_DEVICE_MAX];
     uint32_t i = 0;
 
-    if (!f)
-        return push(w, NULL);
     do
         snprintf(name, sizeof name, "%s%u", w->preset->vdev, i++);
     while (is_taken(w, name));
-    fprintf(f, "--vdev=%s", name);
-    return push_device(w, f, &text, name);
+    return push_device(w, "--vdev=", name);
 }
 
 /* Appends "-a {pci}" for each address. With a virtual device, that is the port. */
@@ -286,15 +285,8 @@ static int push_pci(const struct request *w)
 {
     for (uint32_t i = 0; i < w->n_given; i++) {
         const char *pci = w->given[i].pci;
-        char *text = NULL;
-        size_t n;
-        if (!pci[0])
-            continue;
-        FILE *f = push(w, strdup("-a")) == 0 ? open_memstream(&text, &n) : NULL;
-        if (!f)
-            return push(w, NULL);
-        fputs(pci, f);
-        if (push_device(w, f, &text, w->preset->vdev ? NULL : pci) != 0)
+        if (pci[0] && (push(w, strdup("-a")) != 0 ||
+                       (w->preset->vdev ? push(w, strdup(pci)) : push_device(w, "", pci)) != 0))
             return -1;
     }
     return 0;
@@ -311,12 +303,10 @@ static bool has_word(const struct nj_presets *out, const char *word)
 /* Did the user set the memory of the EAL? */
 static bool user_sets_memory(const struct request *w)
 {
-    bool has = false;
-
     for (int i = 0; i < w->argc; i++)
-        has = has || strncmp(w->argv[i], "-m", 2) == 0 ||
-              strncmp(w->argv[i], "--socket-mem", 12) == 0;
-    return has;
+        if (strncmp(w->argv[i], "-m", 2) == 0 || strncmp(w->argv[i], "--socket-mem", 12) == 0)
+            return true;
+    return false;
 }
 
 /* Skips an argument that the user or another preset gave. */
@@ -420,11 +410,6 @@ void nj_presets_free(struct nj_presets *p)
     free(p->argv);
     free(p->summary);
     *p = (struct nj_presets){.argc = 0};
-}
-
-const char *nj_presets_summary(const struct nj_presets *p)
-{
-    return p->summary;
 }
 
 /* --- --preset list, --preset NAME,help, --print-preset ---------------------------------------- */

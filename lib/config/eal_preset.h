@@ -59,7 +59,7 @@ struct nj_presets {
     int argc; /* the EAL arguments, with presets expanded */
     char **argv;
     char **words;  /* the same, which this struct owns: the EAL moves those of argv */
-    char *summary; /* see nj_presets_summary() */
+    char *summary; /* "preset NAME: ARGUMENTS", one line per preset; NULL without presets */
     struct nj_preset_device {
         const struct nj_preset *preset;
         char name[NJ_PRESET_DEVICE_MAX]; /* as DPDK names the port */
@@ -71,9 +71,6 @@ struct nj_presets {
  * `why`; call nj_presets_free() in both cases. */
 int nj_presets_expand_eal_args(struct nj_presets *out, int argc, char **argv, char *why, size_t n);
 void nj_presets_free(struct nj_presets *p);
-
-/* "preset NAME: ARGUMENTS", one line per preset, or NULL without presets. */
-const char *nj_presets_summary(const struct nj_presets *p);
 
 /* Check that each device of the presets has a port. Returns 0, or -1 with the first missing one in
  * `why`. Call after rte_eal_init(). */

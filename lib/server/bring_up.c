@@ -57,8 +57,8 @@ static bool start_eal(struct nj_server *s)
                  (int)strcspn(tap, ","), tap);
         return false;
     }
-    if (nj_presets_summary(eal))
-        nj_log(NJ_LEVEL_INFO, "%s", nj_presets_summary(eal));
+    if (eal->summary)
+        nj_log(NJ_LEVEL_INFO, "%s", eal->summary);
     sched_getaffinity(0, sizeof mine, &mine);
     int rc = nj_eal_init(eal->argc, eal->argv, cause, sizeof cause);
     /* The shard of the main lcore gets a thread of its own. This thread returns to the program. */

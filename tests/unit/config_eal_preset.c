@@ -51,8 +51,7 @@ static const char *becomes(const char *line)
 Test(config_eal_preset, without_a_nic)
 {
     cr_expect_str_eq(becomes("--preset tap"), PLAIN "--vdev=net_tap0,iface=nj0");
-    cr_expect_str_eq(nj_presets_summary(&presets),
-                     "preset tap: " PLAIN "--vdev=net_tap0,iface=nj0");
+    cr_expect_str_eq(presets.summary, "preset tap: " PLAIN "--vdev=net_tap0,iface=nj0");
     cr_assert_eq(presets.n_devices, 1);
     cr_expect_str_eq(presets.device[0].name, "net_tap0");
     cr_expect_str_eq(presets.device[0].preset->name, "tap");
@@ -68,7 +67,7 @@ Test(config_eal_preset, without_a_nic)
 Test(config_eal_preset, none)
 {
     cr_expect_str_eq(becomes("-l 0,1 --vdev=net_null0"), "-l 0,1 --vdev=net_null0");
-    cr_expect_null(nj_presets_summary(&presets));
+    cr_expect_null(presets.summary);
     cr_expect_eq(presets.n_devices, 0);
 }
 
@@ -82,8 +81,7 @@ Test(config_eal_preset, pci)
     cr_expect_eq(presets.n_devices, 2);
     cr_expect_str_eq(becomes("--preset igb,pci=03:00.0 --preset vfio,pci=04:00.0"),
                      "-a 0000:03:00.0 -a 0000:04:00.0");
-    cr_expect_str_eq(nj_presets_summary(&presets),
-                     "preset igb: -a 0000:03:00.0\npreset vfio: -a 0000:04:00.0");
+    cr_expect_str_eq(presets.summary, "preset igb: -a 0000:03:00.0\npreset vfio: -a 0000:04:00.0");
     cr_expect_str_eq(presets.device[1].name, "0000:04:00.0");
     cr_expect_str_eq(presets.device[1].preset->name, "vfio");
 }
