@@ -397,7 +397,7 @@ static bool read_client(struct nj__policy_reader *r, const char *key, const stru
     else if (strcmp(key, "prefix6") == 0)
         read_bits(r, e, &r->f->client_bits6, 16, 128);
     else if (strcmp(key, "trusted_proxy") == 0)
-        nj__policy_add_trusted_proxies(r, e->value, e->file, e->line);
+        nj__policy_add_trusted_proxies(r, e);
     else
         return false;
     return true;
@@ -579,7 +579,8 @@ static void read_sections(struct nj__policy_reader *r)
 static void add_trusted_options(struct nj__policy_reader *r, const struct nj_server_config *config)
 {
     for (uint32_t i = 0; i < NJ_SERVER_TRUSTED_MAX && config->trusted_proxy[i]; i++)
-        nj__policy_add_trusted_proxies(r, config->trusted_proxy[i], "--trusted-proxy", 0);
+        nj__policy_add_trusted_proxies(r, &(struct nj_ini_entry){.value = config->trusted_proxy[i],
+                                                                 .file = "--trusted-proxy"});
 }
 
 /* `n_before`: faults before the file was parsed. Takes over `ini`. */

@@ -163,8 +163,6 @@ uint32_t nj__policy_parse_list_names(struct nj__policy_reader *r, const struct n
 /* "FILE:LINE: KEY = VALUE: expected EXPECTED" */
 void nj__policy_report_bad_value(struct nj__policy_reader *r, const struct nj_ini_entry *e,
                                  const char *expected);
-/* nj_grow(), with a diagnostic. */
-bool nj__policy_grow(struct nj__policy_reader *r, void **array, uint32_t n, size_t n_each);
 /* The next item of a comma-separated list, trimmed. False for an empty item. Advances `*at`, to
  * NULL after the last item. */
 bool nj__policy_next_list_item(const char **at, struct nj_str *word);
@@ -177,10 +175,9 @@ const char *nj__policy_our_word(const char *word);
 void nj__policy_to_lower(struct nj_str s);
 bool nj__policy_is_valid_name(const char *text, size_t n);
 
-/* policy_network_lists.c */
+/* policy_network_lists.c: add networks, comma-separated, or those of a file. */
 void nj__policy_add_networks(struct nj__policy_reader *r, uint32_t list,
                              const struct nj_ini_entry *e);
-/* Add networks of trusted proxies, comma-separated. Call after all lists are declared. */
-void nj__policy_add_trusted_proxies(struct nj__policy_reader *r, const char *networks,
-                                    const char *file, uint32_t line);
+/* The same for trusted proxies. Call after all lists are declared. */
+void nj__policy_add_trusted_proxies(struct nj__policy_reader *r, const struct nj_ini_entry *e);
 void nj__policy_load_list(struct nj__policy_reader *r, uint32_t list, const struct nj_ini_entry *e);

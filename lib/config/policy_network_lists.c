@@ -5,107 +5,85 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "config/policy_file.h"
 #include "log/address_text.h"
 
 #define WANTS "an address or a network, e.g. 192.0.2.0/24 or 2001:db8::/32"
 
-/* `plain`: the corrected network if bits after the prefix are set, else empty. */
-static bool parse_network(struct nj_str word, struct nj_network *net,
-                          char plain[NJ_NETWORK_TEXT_BYTES])
-{
-    unsigned bits;
-
-    plain[0] = '\0';
-    if (!nj_prefix_parse(word.p, word.n_bytes, &net->addr, &bits))
-        return false;
-    net->bits = (uint8_t)(nj_addr_is_v4(&net->addr) ? 96 + bits : bits);
-    struct nj_addr network = nj_addr_network(&net->addr, net->bits);
-    if (nj_addr_eq(&network, &net->addr))
-        return true;
-    nj_network_text(&network, net->bits, plain);
-    return false;
-}
-
+/* `at`: where the word stands. */
 static void add_network(struct nj__policy_reader *r, uint32_t list, struct nj_str word,
-                        const char *file, uint32_t line)
+                        const struct nj_ini_entry *at)
 {
     struct nj_policy_file *f = r->f;
-    struct nj_network net;
-    char plain[NJ_NETWORK_TEXT_BYTES];
-    int shown = (int)(word.n_bytes < 60 ? word.n_bytes : 60);
+    struct nj_network net = {.lists = (uint16_t)(1u << list)};
+    char text[NJ_NETWORK_TEXT_BYTES];
+    unsigned bits;
+    int shown = (int)nj_min_u32(word.n_bytes, 60);
 
-    if (!parse_network(word, &net, plain)) {
-        if (plain[0])
-            nj_diag_add(r->faults, file, line, "%.*s: bits after the prefix are set: expected %s",
-                        shown, word.p, plain);
-        else
-            nj_diag_add(r->faults, file, line, "%.*s: expected " WANTS, shown, word.p);
+    if (!nj_prefix_parse(word.p, word.n_bytes, &net.addr, &bits)) {
+        nj_diag_at(r->faults, at, "%.*s: expected " WANTS, shown, word.p);
         return;
     }
-    if (f->n_networks == NJ_NETWORKS_MAX) {
-        nj_diag_add(r->faults, file, line, "too many networks: expected at most %u in all lists",
-                    NJ_NETWORKS_MAX);
-        return;
-    }
-    if (!nj__policy_grow(r, (void **)&f->network, f->n_networks, sizeof net))
-        return;
-    net.lists = (uint16_t)(1u << list);
-    f->network[f->n_networks++] = net;
-}
-
-static void add_networks(struct nj__policy_reader *r, uint32_t list, const char *text,
-                         const char *file, uint32_t line)
-{
-    struct nj_str word;
-
-    while (text) {
-        if (nj__policy_next_list_item(&text, &word))
-            add_network(r, list, word, file, line);
-        else
-            nj_diag_add(r->faults, file, line, "empty item between commas: expected " WANTS);
-    }
+    net.bits = (uint8_t)(nj_addr_is_v4(&net.addr) ? 96 + bits : bits);
+    struct nj_addr network = nj_addr_network(&net.addr, net.bits);
+    if (!nj_addr_eq(&network, &net.addr))
+        nj_diag_at(r->faults, at, "%.*s: bits after the prefix are set: expected %s", shown, word.p,
+                   nj_network_text(&network, net.bits, text));
+    else if (f->n_networks == NJ_NETWORKS_MAX)
+        nj_diag_at(r->faults, at, "too many networks: expected at most %u in all lists",
+                   NJ_NETWORKS_MAX);
+    else if (!nj_grow((void **)&f->network, f->n_networks, sizeof net))
+        nj_diag_add(r->faults, r->path, 0, "out of memory");
+    else
+        f->network[f->n_networks++] = net;
 }
 
 void nj__policy_add_networks(struct nj__policy_reader *r, uint32_t list,
                              const struct nj_ini_entry *e)
 {
-    add_networks(r, list, e->value, e->file, e->line);
+    const char *text = e->value;
+    struct nj_str word;
+
+    while (text) {
+        if (nj__policy_next_list_item(&text, &word))
+            add_network(r, list, word, e);
+        else
+            nj_diag_at(r->faults, e, "empty item between commas: expected " WANTS);
+    }
 }
 
-void nj__policy_add_trusted_proxies(struct nj__policy_reader *r, const char *networks,
-                                    const char *file, uint32_t line)
+void nj__policy_add_trusted_proxies(struct nj__policy_reader *r, const struct nj_ini_entry *e)
 {
     struct nj_policy_file *f = r->f;
 
     if (f->n_lists == NJ_LISTS_MAX) {
-        nj_diag_add(r->faults, file, line,
-                    "trusted proxies count as a list: expected at most %u other lists",
-                    NJ_LISTS_MAX - 1);
+        nj_diag_at(r->faults, e, "trusted proxies count as a list: expected at most %u other lists",
+                   NJ_LISTS_MAX - 1);
         return;
     }
     f->trusted = 1u << f->n_lists;
     f->list_used |= f->trusted;
-    add_networks(r, f->n_lists, networks, file, line);
+    nj__policy_add_networks(r, f->n_lists, e);
 }
 
 /* One network per line. '#' and ';' begin a comment, the latter in Spamhaus's lists. */
-static void parse_list_line(struct nj__policy_reader *r, uint32_t list, const char *file,
-                            uint32_t line, struct nj_str text)
+static void parse_list_line(struct nj__policy_reader *r, uint32_t list, struct nj_str line,
+                            const struct nj_ini_entry *at)
 {
     struct nj_str before_hash, word;
 
-    nj_str_cut(&text, '#', &before_hash);
+    nj_str_cut(&line, '#', &before_hash);
     nj_str_cut(&before_hash, ';', &word);
     word = nj_ini_trim(word);
     if (word.n_bytes > 0)
-        add_network(r, list, word, file, line);
+        add_network(r, list, word, at);
 }
 
 void nj__policy_load_list(struct nj__policy_reader *r, uint32_t list, const struct nj_ini_entry *e)
 {
     size_t n_bytes;
-    uint32_t n_lines = 0, n_before = r->faults->n;
+    uint32_t n_before = r->faults->n;
 
     if (r->f->n_list_files == NJ_LIST_FILES_MAX) {
         nj_diag_at(r->faults, e, "file: expected at most %u files in all lists", NJ_LIST_FILES_MAX);
@@ -118,10 +96,12 @@ void nj__policy_load_list(struct nj__policy_reader *r, uint32_t list, const stru
     }
     r->f->list_file[r->f->n_list_files++] = path;
     char *text = nj_read_text_file(path, NJ_LIST_BYTES_MAX, &n_bytes, r->faults);
+    struct nj_ini_entry at = {.file = path};
     struct nj_str rest = {text, text ? (uint32_t)n_bytes : 0}, line;
     while (rest.n_bytes > 0) {
         nj_str_cut(&rest, '\n', &line);
-        parse_list_line(r, list, path, ++n_lines, line);
+        at.line++;
+        parse_list_line(r, list, line, &at);
     }
     free(text);
     if (r->faults->n > n_before)

@@ -4,22 +4,12 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/grow.h"
 #include "config/policy_file.h"
 
 void nj__policy_report_bad_value(struct nj__policy_reader *r, const struct nj_ini_entry *e,
                                  const char *expected)
 {
     nj_diag_at(r->faults, e, "%s = %.80s: expected %s", e->key, e->value, expected);
-}
-
-bool nj__policy_grow(struct nj__policy_reader *r, void **array, uint32_t n, size_t n_each)
-{
-    bool ok = nj_grow(array, n, n_each);
-
-    if (!ok)
-        nj_diag_add(r->faults, r->path, 0, "out of memory");
-    return ok;
 }
 
 bool nj__policy_next_list_item(const char **at, struct nj_str *word)
