@@ -218,19 +218,29 @@ int nj_server_config_set(struct nj_server_config *c, const char *name, const cha
     return nj_set_error(why, n, "--%s %s: expected %s", name, value, expected);
 }
 
-/* Of a list, its first value. */
-static bool same_bytes(const struct nj_option *o, const struct nj_server_config *a,
-                       const struct nj_server_config *b)
+static bool texts_equal(const char *const *a, const char *const *b, size_t n)
 {
-    return memcmp((const char *)a + o->offset, (const char *)b + o->offset,
-                  o->kind == NJ_OPTION_LIST ? sizeof(char *) : o->width) == 0;
+    for (size_t i = 0; i < n; i++)
+        if (!a[i] || !b[i] ? a[i] != b[i] : strcmp(a[i], b[i]) != 0)
+            return false;
+    return true;
+}
+
+static bool fields_equal(const struct nj_option *o, const struct nj_server_config *a,
+                         const struct nj_server_config *b)
+{
+    const void *x = (const char *)a + o->offset, *y = (const char *)b + o->offset;
+
+    return o->kind == NJ_OPTION_TEXT   ? texts_equal(x, y, 1)
+           : o->kind == NJ_OPTION_LIST ? texts_equal(x, y, (size_t)o->max)
+                                       : memcmp(x, y, o->width) == 0;
 }
 
 static bool is_zero(const struct nj_server_config *c, const struct nj_option *o)
 {
     static const struct nj_server_config zero;
 
-    return same_bytes(o, c, &zero);
+    return fields_equal(o, c, &zero);
 }
 
 bool nj_config_differs(const struct nj_server_config *c, const struct nj_option *o)
@@ -238,7 +248,7 @@ bool nj_config_differs(const struct nj_server_config *c, const struct nj_option 
     struct nj_server_config defaults;
 
     nj_server_config_init(&defaults);
-    return !same_bytes(o, c, &defaults);
+    return !fields_equal(o, c, &defaults);
 }
 
 static bool is_set(const struct nj_server_config *c, const struct nj_option *o)
@@ -326,24 +336,6 @@ void nj_config_fill_unset_from_file(struct nj_server_config *c, const struct nj_
     for (uint32_t i = 0; (o = nj_config_file_option_at(i)); i++)
         if (!is_set(c, o))
             memcpy((char *)c + o->offset, (const char *)file + o->offset, o->width);
-}
-
-static bool texts_equal(const char *const *a, const char *const *b, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (!a[i] || !b[i] ? a[i] != b[i] : strcmp(a[i], b[i]) != 0)
-            return false;
-    return true;
-}
-
-static bool fields_equal(const struct nj_option *o, const struct nj_server_config *a,
-                         const struct nj_server_config *b)
-{
-    const void *x = (const char *)a + o->offset, *y = (const char *)b + o->offset;
-
-    return o->kind == NJ_OPTION_TEXT   ? texts_equal(x, y, 1)
-           : o->kind == NJ_OPTION_LIST ? texts_equal(x, y, (size_t)o->max)
-                                       : memcmp(x, y, o->width) == 0;
 }
 
 bool nj_config_needs_restart(const struct nj_option *o, const struct nj_server_config *from,
