@@ -26,11 +26,9 @@ static bool is_host(struct nj_str h)
 {
     bool six = h.p[0] == '[';
 
-    for (uint32_t i = 0; i < h.n_bytes; i++)
-        if (!strchr(six ? "0123456789abcdef:.[]" : "abcdefghijklmnopqrstuvwxyz0123456789-._",
-                    h.p[i]))
-            return false;
-    return h.p[h.n_bytes - 1] != '.' && (!six || h.p[h.n_bytes - 1] == ']');
+    const char *letters = six ? "0123456789abcdef:.[]" : "abcdefghijklmnopqrstuvwxyz0123456789-._";
+    return strspn(h.p, letters) >= h.n_bytes && h.p[h.n_bytes - 1] != '.' &&
+           (!six || h.p[h.n_bytes - 1] == ']');
 }
 
 static void read_values(struct nj__policy_reader *r, const struct nj_ini_entry *e,
