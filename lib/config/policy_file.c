@@ -14,14 +14,27 @@
 #include "config/settings_validate.h"
 #include "config/site_sections.h"
 
-enum kind { SERVER, CLIENT, LIST, CLASS, HOURS, CONFIG, SITE, SITE_PATH, INVALID };
+/* CONFIG: a section of options alone. HOURS: of a class or the server, in some hours. */
+enum kind { SERVER, CLIENT, LIST, CLASS, SITE, SITE_PATH, CONFIG, HOURS, INVALID };
+
+/* Their first word, all words, and the section of the option table that has the keys. */
+static const struct form {
+    const char *word, *form, *table;
+} forms[] = {
+    [SERVER] = {"server", "server", "server"},
+    [CLIENT] = {"client", "client", "client"},
+    [LIST] = {"list", "list NAME", "list NAME"},
+    [CLASS] = {"class", "class NAME", "class NAME"},
+    [SITE] = {"site", "site NAME", "site NAME"},
+    [SITE_PATH] = {"path", "path SITE PATH", "site NAME"},
+};
 
 /* A section of the file and its kind. */
 struct section {
     const struct nj_ini_section *ini;
     enum kind kind;
-    uint32_t index; /* of the list, class, override, site or path */
-    const char *name;
+    uint32_t index;    /* of the list, class, override, site or path */
+    const char *table; /* as in struct form */
 };
 
 /* --- diagnostics ---------------------------------------------------------------------------- */
@@ -29,18 +42,7 @@ struct section {
 /* [server], or [server HOURS]. */
 static bool is_server(const struct section *s)
 {
-    return s->kind == SERVER || (s->kind == HOURS && strncmp(s->ini->name, "server", 6) == 0);
-}
-
-/* The table's name of the section. */
-static const char *table_section(const struct section *s)
-{
-    return s->kind == CLASS || (s->kind == HOURS && !is_server(s)) ? "class NAME"
-           : s->kind == LIST                                       ? "list NAME"
-           : s->kind == CLIENT                                     ? "client"
-           : is_server(s)                                          ? "server"
-           : s->kind == SITE || s->kind == SITE_PATH               ? "site NAME"
-                                                                   : s->name;
+    return strcmp(s->table, "server") == 0;
 }
 
 /* The i-th key of such a section. */
@@ -52,7 +54,7 @@ static const char *key_name(void *section, uint32_t i)
     for (const struct nj_option *o = nj_options; o < nj_options + nj_n_options; o++) {
         bool of_path = o->section && strcmp(o->section, "path NAME PATH") == 0;
         if (!o->section ||
-            (strcmp(o->section, table_section(s)) != 0 && (s->kind != SITE_PATH || !of_path)))
+            (strcmp(o->section, s->table) != 0 && (s->kind != SITE_PATH || !of_path)))
             continue;
         nj_option_key(o, key);
         bool is_key = s->kind == HOURS       ? nj_class_key_find(key) >= 0
@@ -64,19 +66,15 @@ static const char *key_name(void *section, uint32_t i)
     return NULL;
 }
 
-static const char *const section_forms[] = {"server",     "client",    "list NAME",
-                                            "class NAME", "site NAME", "path SITE PATH"};
-
 /* The first word of the i-th section. Those of options come last. */
 static const char *section_name(void *unused, uint32_t i)
 {
-    static const char *const names[] = {"server", "client", "list", "class", "site", "path"};
     const char *before = "";
 
     (void)unused;
-    if (i < NJ_ARRAY_LEN(names))
-        return names[i];
-    i -= NJ_ARRAY_LEN(names);
+    if (i < CONFIG)
+        return forms[i].word;
+    i -= CONFIG;
     for (const struct nj_option *o = nj_options; o < nj_options + nj_n_options; o++) {
         bool is_next = o->section && !o->in_policy && !strchr(o->section, ' ') &&
                        strcmp(o->section, before) != 0 && strcmp(o->section, "server") != 0 &&
@@ -103,7 +101,7 @@ static bool find_key(const struct section *s, const char *word, char *where, siz
         bool is_key = strcmp(nj_option_key(o, key), word) == 0;
         if (!is_key && strcmp(name, word) != 0)
             continue;
-        if (strcmp(o->section, table_section(s)) == 0 && !is_key) {
+        if (strcmp(o->section, s->table) == 0 && !is_key) {
             snprintf(where, n, "did you mean %s?", key);
             return true;
         }
@@ -215,24 +213,10 @@ static enum kind unknown_section(struct nj__policy_reader *r, const struct secti
         return section_error(r, s,
                              "eal, network, tls, files, storage, limits, log, user, process, "
                              "server, client, list NAME, class NAME, site NAME or path SITE PATH");
-    for (size_t i = 0; i < NJ_ARRAY_LEN(section_forms); i++)
-        near = near == section_name(NULL, (uint32_t)i) ? section_forms[i] : near;
+    for (uint32_t i = 0; i < CONFIG; i++)
+        near = near == forms[i].word ? forms[i].form : near;
     nj_diag_at(r->faults, s->ini, "[%s]: unknown section: did you mean [%s]?", s->ini->name, near);
     return INVALID;
-}
-
-/* Paths are declared later, when all sites are known. */
-static enum kind classify_site(struct nj__policy_reader *r, struct section *s,
-                               char word[4][NJ_INI_SECTION_BYTES], uint32_t n)
-{
-    if (strcmp(word[0], "path") == 0)
-        return n == 3 ? SITE_PATH
-                      : section_error(r, s, "the first name of a site and a path after it");
-    if (n != 2)
-        return section_error(r, s, "one name after it; further names are keys: name = NAME");
-    int i = nj__site_declare(r, s->ini, word[1]);
-    s->index = (uint32_t)i;
-    return i < 0 ? INVALID : SITE;
 }
 
 static void declare_site_path(struct nj__policy_reader *r, struct section *s)
@@ -240,39 +224,41 @@ static void declare_site_path(struct nj__policy_reader *r, struct section *s)
     char word[4][NJ_INI_SECTION_BYTES];
 
     split(s->ini->name, word);
-    int i = nj__site_declare_path(r, s->ini, word[1], word[2]);
-    s->index = (uint32_t)i;
-    if (i < 0)
-        s->kind = INVALID;
+    s->index = (uint32_t)nj__site_declare_path(r, s->ini, word[1], word[2]);
+    s->kind = s->index == UINT32_MAX ? INVALID : SITE_PATH;
 }
 
-/* Classifies a section. Hours are parsed later, when all classes are known. */
+/* Classifies a section, and declares what it names. Hours and paths are declared later, when all
+ * classes and sites are known. */
 static enum kind classify_section(struct nj__policy_reader *r, struct section *s)
 {
     char word[4][NJ_INI_SECTION_BYTES];
-    uint32_t n = split(s->ini->name, word);
+    uint32_t n = split(s->ini->name, word), kind = 0;
+    const char *name;
 
-    if (strcmp(word[0], "class") == 0 && n == 2)
-        return declare_class(r, s, word[1]);
-    if ((strcmp(word[0], "class") == 0 && n == 3) || (strcmp(word[0], "server") == 0 && n == 2))
+    while ((name = section_name(NULL, kind)) && strcmp(name, word[0]) != 0)
+        kind++;
+    s->table = kind < CONFIG ? forms[kind].table : name;
+    if ((kind == SERVER && n == 2) || (kind == CLASS && n == 3))
         return HOURS;
-    if (strcmp(word[0], "list") == 0 && n == 2)
-        return declare_list(r, s, word[1]);
-    if (strcmp(word[0], "class") == 0 || strcmp(word[0], "list") == 0)
-        return section_error(r, s, n == 1 ? "a name after it" : "one name, or a name and hours");
-    if (strcmp(word[0], "server") == 0 && n == 1)
-        return SERVER;
-    if (strcmp(word[0], "client") == 0 && n == 1)
-        return CLIENT;
-    if (strcmp(word[0], "site") == 0 || strcmp(word[0], "path") == 0)
-        return classify_site(r, s, word, n);
-    for (uint32_t i = 6; section_name(NULL, i); i++) { /* behind those with names of their own */
-        if (strcmp(word[0], section_name(NULL, i)) == 0 && n == 1) {
-            s->name = section_name(NULL, i);
-            return CONFIG;
-        }
+    if (kind == LIST || kind == CLASS) {
+        if (n != 2)
+            return section_error(r, s,
+                                 n == 1 ? "a name after it" : "one name, or a name and hours");
+        return kind == LIST ? declare_list(r, s, word[1]) : declare_class(r, s, word[1]);
     }
-    return unknown_section(r, s, word[0]);
+    if (kind == SITE_PATH)
+        return n == 3 ? SITE_PATH
+                      : section_error(r, s, "the first name of a site and a path after it");
+    if (kind == SITE) {
+        if (n != 2)
+            return section_error(r, s, "one name after it; further names are keys: name = NAME");
+        s->index = (uint32_t)nj__site_declare(r, s->ini, word[1]);
+        return s->index == UINT32_MAX ? INVALID : SITE;
+    }
+    if (!name || n != 1)
+        return unknown_section(r, s, word[0]);
+    return kind < CONFIG ? (enum kind)kind : CONFIG;
 }
 
 static void classify_sections(struct nj__policy_reader *r, struct section *sections)
@@ -408,7 +394,7 @@ static bool read_client(struct nj__policy_reader *r, const char *key, const stru
 static bool read_config(struct nj__policy_reader *r, const struct section *s, const char *key,
                         const struct nj_ini_entry *e)
 {
-    const struct nj_option *o = nj_config_find_key(s->name, key);
+    const struct nj_option *o = nj_config_find_key(s->table, key);
     struct nj_server_config before = r->file_config, now;
     struct nj_settings settings = {.config = &now};
     char why[512];
@@ -449,7 +435,7 @@ static bool read_eal(struct nj__policy_reader *r, const char *key, const struct 
 static bool report_duplicate_key(struct nj__policy_reader *r, const struct section *s,
                                  const struct nj_ini_entry *e)
 {
-    const struct nj_option *o = nj_config_find_key(table_section(s), e->key);
+    const struct nj_option *o = nj_config_find_key(s->table, e->key);
     const struct nj_ini_entry *first = &r->f->ini->entry[s->ini->first];
 
     if (o && nj_option_may_repeat(o))
@@ -482,7 +468,7 @@ static bool read_entry(struct nj__policy_reader *r, const struct section *s,
     case CLASS:
         return nj__policy_parse_match_key(r, &r->f->class_at[s->index], key, e);
     case CONFIG:
-        return strcmp(s->name, "eal") == 0 ? read_eal(r, key, e) : read_config(r, s, key, e);
+        return strcmp(s->table, "eal") == 0 ? read_eal(r, key, e) : read_config(r, s, key, e);
     case SITE:
     case SITE_PATH:
         return nj__site_parse_key(r, s->kind == SITE, s->index, key, e);
