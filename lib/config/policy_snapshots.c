@@ -228,12 +228,22 @@ static bool wait_until_replaceable(struct nj_policies *p)
     return p->n_old < NJ_POLICIES_OLD_MAX;
 }
 
-static uint64_t publish_snapshot(struct nj_policies *p, struct snapshot *s)
+/* Makes a snapshot and puts it in force. Returns its version, or 0 with the reason. */
+static uint64_t publish(struct nj_policies *p, struct source *source,
+                        const struct nj_policy_changes *changes, uint64_t hours, char *why,
+                        size_t n)
 {
+    struct snapshot *s = make_snapshot(p, source, changes, hours);
+
+    if (!s) {
+        nj_set_error(why, n, "no memory for a policy");
+        return 0;
+    }
     if (p->ops.set)
         p->ops.set(p->ops.ctx, &s->policy);
     p->old[p->n_old++] = p->now;
     p->now = s;
+    p->hours = hours;
     return s->policy.version;
 }
 
@@ -313,24 +323,20 @@ static uint64_t install(struct nj_policies *p, struct nj_settings *next, uint32_
         return 0;
     }
     struct source *source = new_source(p, next, why, sizeof why);
-    if (!source) {
-        nj_diag_add(faults, path, 0, "%s", why);
-        return 0;
-    }
     uint64_t hours = nj_policy_active_hours_mask(next->policy, minute);
-    struct snapshot *s = make_snapshot(p, source, NULL, hours);
-    if (!s) {
-        nj_diag_add(faults, path, 0, "no memory for a policy");
-        free_source(source);
+    uint64_t version = source ? publish(p, source, NULL, hours, why, sizeof why) : 0;
+    if (version == 0) {
+        nj_diag_add(faults, path, 0, "%s", why);
+        if (source)
+            free_source(source);
         return 0;
     }
     source->is_borrowed = false;
     unref_source(p, p->source);
     p->source = source;
     p->slots = slots;
-    p->hours = hours;
     memset(&p->changes, 0, sizeof p->changes);
-    return publish_snapshot(p, s);
+    return version;
 }
 
 const struct nj_settings *nj_policies_settings(const struct nj_policies *p)
@@ -367,17 +373,13 @@ bool nj_policies_have_hours(struct nj_policies *p)
 uint64_t nj_policies_apply_hours(struct nj_policies *p, uint32_t minute)
 {
     uint64_t version = 0;
+    char why[64];
 
     pthread_mutex_lock(&p->lock);
     free_adopted(p);
     uint64_t hours = nj_policy_active_hours_mask(p->source->file, minute);
-    if (hours != p->hours && p->n_old < NJ_POLICIES_OLD_MAX) {
-        struct snapshot *s = make_snapshot(p, p->source, &p->changes, hours);
-        if (s) {
-            p->hours = hours;
-            version = publish_snapshot(p, s);
-        }
-    }
+    if (hours != p->hours && p->n_old < NJ_POLICIES_OLD_MAX)
+        version = publish(p, p->source, &p->changes, hours, why, sizeof why);
     pthread_mutex_unlock(&p->lock);
     return version;
 }
@@ -429,39 +431,32 @@ static bool parse_changes(const struct nj_policy_file *f, char *params,
     return true;
 }
 
-static uint64_t change(struct nj_policies *p, char *params, struct nj_policy_changes *changes,
-                       char *why, size_t n)
+static uint64_t change(struct nj_policies *p, char *params, char *why, size_t n)
 {
     if (!wait_until_replaceable(p)) {
         nj_set_error(why, n, "an lcore has not applied the last changes yet; try again");
         return 0;
     }
-    *changes = p->changes;
-    if (!parse_changes(p->source->file, params, changes, why, n))
+    struct nj_policy_changes changes = p->changes;
+    if (!parse_changes(p->source->file, params, &changes, why, n))
         return 0;
-    struct snapshot *s = make_snapshot(p, p->source, changes, p->hours);
-    if (!s) {
-        nj_set_error(why, n, "no memory");
-        return 0;
-    }
-    p->changes = *changes;
-    return publish_snapshot(p, s);
+    uint64_t version = publish(p, p->source, &changes, p->hours, why, n);
+    if (version > 0)
+        p->changes = changes;
+    return version;
 }
 
 uint64_t nj_policies_change(struct nj_policies *p, const char *params, char *why, size_t n)
 {
-    struct nj_policy_changes *changes = malloc(sizeof *changes);
     char *copy = strdup(params);
-    uint64_t version = 0;
 
-    if (changes && copy) {
-        pthread_mutex_lock(&p->lock);
-        version = change(p, copy, changes, why, n);
-        pthread_mutex_unlock(&p->lock);
-    } else {
+    if (!copy) {
         nj_set_error(why, n, "no memory");
+        return 0;
     }
-    free(changes);
+    pthread_mutex_lock(&p->lock);
+    uint64_t version = change(p, copy, why, n);
+    pthread_mutex_unlock(&p->lock);
     free(copy);
     return version;
 }
