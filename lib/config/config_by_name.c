@@ -27,17 +27,6 @@ const struct nj_option *nj_config_file_option_at(uint32_t i)
     return NULL;
 }
 
-const struct nj_option *nj_config_find_key(const char *section, const char *key)
-{
-    char name[NJ_OPTION_KEY_BYTES];
-
-    for (const struct nj_option *o = nj_options; o < nj_options + nj_n_options; o++)
-        if (o->section && strcmp(o->section, section) == 0 &&
-            strcmp(nj_option_key(o, name), key) == 0)
-            return o;
-    return NULL;
-}
-
 static void put(const struct nj_option *o, void *at, uint64_t value)
 {
     memcpy(at, &value, o->width); /* little endian */

@@ -11,9 +11,6 @@
 /* The i-th option whose key sets its field, or NULL. */
 const struct nj_option *nj_config_file_option_at(uint32_t i);
 
-/* The option or key of the table with that key (with '_'), or NULL. */
-const struct nj_option *nj_config_find_key(const char *section, const char *key);
-
 /* The place of a word in "one|two|three", or -1. */
 int nj_config_word_index(const char *words, const char *value);
 

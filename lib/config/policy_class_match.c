@@ -116,11 +116,11 @@ static void read_header(struct nj__policy_reader *r, struct nj_class_def *c,
         nj__policy_report_bad_value(r, e, HEADER_WANTS);
 }
 
-bool nj__policy_parse_match_key(struct nj__policy_reader *r, struct nj_class_def *c,
-                                const char *key, const struct nj_ini_entry *e)
+void nj__policy_parse_match_key(struct nj__policy_reader *r, struct nj_class_def *c,
+                                const struct nj_ini_entry *e)
 {
     uint16_t minutes[2];
-    bool hours = strcmp(key, "hours") == 0;
+    const char *key = e->key;
 
     if (strcmp(key, "path") == 0)
         read_values(r, e, c->path, &c->n_paths, is_path, PATH_WANTS);
@@ -132,12 +132,9 @@ bool nj__policy_parse_match_key(struct nj__policy_reader *r, struct nj_class_def
         read_header(r, c, e);
     else if (strcmp(key, "tls_subject") == 0)
         c->subject = nj_str_of(e->value);
-    else if (!hours)
-        return false;
     else if (nj_parse_time_range(e->value, minutes))
         c->hours = (struct nj_hours){minutes[0], minutes[1]};
     else
         nj__policy_report_bad_value(r, e, "hours such as 22:00-06:00");
-    c->has_match |= !hours;
-    return true;
+    c->has_match |= strcmp(key, "hours") != 0;
 }

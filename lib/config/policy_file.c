@@ -45,24 +45,34 @@ static bool is_server(const struct section *s)
     return strcmp(s->table, "server") == 0;
 }
 
+/* Has such a section the key of the option? */
+static bool has_key(const struct section *s, const struct nj_option *o)
+{
+    bool of_path = s->kind == SITE_PATH && o->section && strcmp(o->section, "path NAME PATH") == 0;
+
+    if (!o->section || (strcmp(o->section, s->table) != 0 && !of_path))
+        return false;
+    return s->kind == HOURS       ? nj_class_key_find(o->key) >= 0
+           : s->kind == SITE_PATH ? !nj__site_key_is_of_site(o->key)
+                                  : true;
+}
+
+static const struct nj_option *find_key(const struct section *s, const char *key)
+{
+    char name[NJ_OPTION_KEY_BYTES];
+
+    for (const struct nj_option *o = nj_options; o < nj_options + nj_n_options; o++)
+        if (has_key(s, o) && strcmp(nj_option_key(o, name), key) == 0)
+            return o;
+    return NULL;
+}
+
 /* The i-th key of such a section. */
 static const char *key_name(void *section, uint32_t i)
 {
-    const struct section *s = section;
-    char key[NJ_OPTION_KEY_BYTES];
-
-    for (const struct nj_option *o = nj_options; o < nj_options + nj_n_options; o++) {
-        bool of_path = o->section && strcmp(o->section, "path NAME PATH") == 0;
-        if (!o->section ||
-            (strcmp(o->section, s->table) != 0 && (s->kind != SITE_PATH || !of_path)))
-            continue;
-        nj_option_key(o, key);
-        bool is_key = s->kind == HOURS       ? nj_class_key_find(key) >= 0
-                      : s->kind == SITE_PATH ? !nj__site_key_is_of_site(key)
-                                             : true;
-        if (is_key && i-- == 0)
+    for (const struct nj_option *o = nj_options; o < nj_options + nj_n_options; o++)
+        if (has_key(section, o) && i-- == 0)
             return o->key ? o->key : o->name;
-    }
     return NULL;
 }
 
@@ -88,7 +98,7 @@ static const char *section_name(void *unused, uint32_t i)
 
 /* Where a key stands that is none of its section: "[network] or [tls]", or in the section itself
  * under another name than that of its option. */
-static bool find_key(const struct section *s, const char *word, char *where, size_t n)
+static bool find_elsewhere(const struct section *s, const char *word, char *where, size_t n)
 {
     char key[NJ_OPTION_KEY_BYTES], name[NJ_OPTION_KEY_BYTES];
     size_t at = 0;
@@ -119,7 +129,7 @@ static void report_unknown_key(struct nj__policy_reader *r, struct section *s,
     const char *ours = nj__policy_our_word(e->key);
     if (ours)
         snprintf(where, sizeof where, "here it is %s", ours);
-    else if (!find_key(s, e->key, where, sizeof where)) {
+    else if (!find_elsewhere(s, e->key, where, sizeof where)) {
         const char *near = nj__policy_closest_name(e->key, key_name, s);
         nj_option_key(&(struct nj_option){.name = near ? near : ""}, meant);
         snprintf(where, sizeof where,
@@ -288,47 +298,36 @@ static struct nj_class_keys *limits_of(struct nj_policy_file *f, const struct se
                               : NULL;
 }
 
-static bool read_limit(struct nj__policy_reader *r, const struct section *s, const char *key,
+static void read_limit(struct nj__policy_reader *r, const struct section *s, uint32_t limit,
                        const struct nj_ini_entry *e)
 {
     struct nj_policy_file *f = r->f;
-    struct nj_class_keys *keys = limits_of(f, s);
-    int i = nj_class_key_find(key);
+    uint32_t of = s->kind == HOURS ? f->override[s->index].class_index : s->index;
     char expected[160];
 
-    if (i < 0 || !keys)
-        return false;
-    uint32_t of = s->kind == HOURS ? f->override[s->index].class_index : s->index;
-    if (is_server(s) && !nj_class_key_allowed_for_server((uint32_t)i))
-        return false;
-    if (!is_server(s) && of != 0 && strcmp(key, "connections") == 0)
-        nj_diag_at(
-            r->faults, e,
-            "connections: only [class default] may set it: connections are counted before the "
-            "class of a request is known");
-    if (!nj_class_key_parse(keys, (uint32_t)i, e->value, expected, sizeof expected))
+    if (!is_server(s) && of != 0 && strcmp(e->key, "connections") == 0)
+        nj_diag_at(r->faults, e,
+                   "connections: only [class default] may set it: connections are counted before "
+                   "the class of a request is known");
+    if (!nj_class_key_parse(limits_of(f, s), limit, e->value, expected, sizeof expected))
         nj__policy_report_bad_value(r, e, expected);
-    return true;
 }
 
-static bool read_server(struct nj__policy_reader *r, const char *key, const struct nj_ini_entry *e)
+static void read_server(struct nj__policy_reader *r, const struct nj_ini_entry *e)
 {
     struct nj_policy_file *f = r->f;
 
-    if (strcmp(key, "allow") == 0) {
+    if (strcmp(e->key, "allow") == 0) {
         f->allow |= nj__policy_parse_list_names(r, e);
         f->allow_only = true;
-    } else if (strcmp(key, "deny") == 0) {
+    } else if (strcmp(e->key, "deny") == 0) {
         f->deny |= nj__policy_parse_list_names(r, e);
-    } else if (strcmp(key, "deny_action") != 0) {
-        return false;
     } else {
         int word = nj_config_word_index("drop|reset|forbid", e->value);
         if (word < 0)
             nj__policy_report_bad_value(r, e, "drop, reset or forbid");
         f->deny_action = NJ_ACTION_DROP + (word > 0 ? (unsigned)word : 0);
     }
-    return true;
 }
 
 /* The name after "header " or "cookie ", or NULL. */
@@ -374,36 +373,30 @@ static void read_bits(struct nj__policy_reader *r, const struct nj_ini_entry *e,
         nj__policy_report_bad_value(r, e, expected);
 }
 
-static bool read_client(struct nj__policy_reader *r, const char *key, const struct nj_ini_entry *e)
+static void read_client(struct nj__policy_reader *r, const struct nj_ini_entry *e)
 {
-    if (strcmp(key, "by") == 0)
+    if (strcmp(e->key, "by") == 0)
         read_client_by(r, e);
-    else if (strcmp(key, "prefix4") == 0)
+    else if (strcmp(e->key, "prefix4") == 0)
         read_bits(r, e, &r->f->client_bits4, 8, 32);
-    else if (strcmp(key, "prefix6") == 0)
+    else if (strcmp(e->key, "prefix6") == 0)
         read_bits(r, e, &r->f->client_bits6, 16, 128);
-    else if (strcmp(key, "trusted_proxy") == 0)
-        nj__policy_add_trusted_proxies(r, e);
     else
-        return false;
-    return true;
+        nj__policy_add_trusted_proxies(r, e);
 }
 
 /* A section of options. A value with valid syntax may still be invalid, such as the name of an
  * index file: validation runs on all values read so far, without the folder. */
-static bool read_config(struct nj__policy_reader *r, const struct section *s, const char *key,
+static void read_config(struct nj__policy_reader *r, const struct nj_option *o,
                         const struct nj_ini_entry *e)
 {
-    const struct nj_option *o = nj_config_find_key(s->table, key);
     struct nj_server_config before = r->file_config, now;
     struct nj_settings settings = {.config = &now};
     char why[512];
 
-    if (!o || !nj_option_has_field(o))
-        return false;
     if (nj_config_set_file_option(&r->file_config, o->name, e->value, why, sizeof why) != 0) {
         nj__policy_report_bad_value(r, e, why);
-        return true;
+        return;
     }
     now = r->file_config;
     now.root = NULL;
@@ -411,72 +404,57 @@ static bool read_config(struct nj__policy_reader *r, const struct section *s, co
         nj_diag_at(r->faults, e, "%s", why + strspn(why, "-"));
         r->file_config = before;
     }
-    return true;
 }
 
-static bool read_eal(struct nj__policy_reader *r, const char *key, const struct nj_ini_entry *e)
+static void read_eal(struct nj__policy_reader *r, const struct nj_ini_entry *e)
 {
-    bool is_preset = strcmp(key, "preset") == 0;
+    bool is_preset = strcmp(e->key, "preset") == 0;
 
-    if (strcmp(key, "arguments") != 0 && !is_preset)
-        return false;
     if (is_preset ? strpbrk(e->value, " \t") != NULL : e->value[0] != '-' || !e->value[1])
         nj__policy_report_bad_value(r, e,
                                     is_preset ? "NAME,KEY=VALUE,... without spaces"
                                               : "arguments of the EAL, e.g. -l 2,3");
     else if (r->f->n_eal == NJ_POLICY_EAL_MAX)
-        nj_diag_at(r->faults, e, "%s: expected at most %u lines in [eal]", key, NJ_POLICY_EAL_MAX);
+        nj_diag_at(r->faults, e, "%s: expected at most %u lines in [eal]", e->key,
+                   NJ_POLICY_EAL_MAX);
     else
         r->f->eal[r->f->n_eal++] = e;
-    return true;
 }
 
-/* Reports a second occurrence of a key that may occur once. */
+/* Reports a second occurrence of a key. */
 static bool report_duplicate_key(struct nj__policy_reader *r, const struct section *s,
                                  const struct nj_ini_entry *e)
 {
-    const struct nj_option *o = nj_config_find_key(s->table, e->key);
-    const struct nj_ini_entry *first = &r->f->ini->entry[s->ini->first];
+    const struct nj_ini_entry *first = nj__policy_entry_in(r->f, s->ini, e->key, NULL);
 
-    if (o && nj_option_may_repeat(o))
-        return false;
-    while (strcmp(first->key, e->key) != 0)
-        first++;
     if (first < e)
         nj_diag_at(r->faults, e, "%s: duplicate in [%s]; first set on line %u", e->key,
                    s->ini->name, first->line);
     return first < e;
 }
 
-static bool read_entry(struct nj__policy_reader *r, const struct section *s,
+/* `o`: the key. */
+static void read_entry(struct nj__policy_reader *r, struct section *s, const struct nj_option *o,
                        const struct nj_ini_entry *e)
 {
-    const char *key = e->key;
+    int limit = limits_of(r->f, s) ? nj_class_key_find(e->key) : -1;
 
-    if (read_limit(r, s, key, e))
-        return true;
-    switch (s->kind) {
-    case SERVER:
-        return read_server(r, key, e);
-    case CLIENT:
-        return read_client(r, key, e);
-    case LIST:
-        if (strcmp(key, "networks") != 0 && strcmp(key, "file") != 0)
-            return false;
-        (key[0] == 'n' ? nj__policy_add_networks : nj__policy_load_list)(r, s->index, e);
-        return true;
-    case CLASS:
-        return nj__policy_parse_match_key(r, &r->f->class_at[s->index], key, e);
-    case CONFIG:
-        return strcmp(s->table, "eal") == 0 ? read_eal(r, key, e) : read_config(r, s, key, e);
-    case SITE:
-    case SITE_PATH:
-        return nj__site_parse_key(r, s->kind == SITE, s->index, key, e);
-    case HOURS:
-    case INVALID:
-    default:
-        return false;
-    }
+    if (limit >= 0)
+        read_limit(r, s, (uint32_t)limit, e);
+    else if (s->kind == SERVER)
+        read_server(r, e);
+    else if (s->kind == CLIENT)
+        read_client(r, e);
+    else if (s->kind == LIST)
+        (e->key[0] == 'n' ? nj__policy_add_networks : nj__policy_load_list)(r, s->index, e);
+    else if (s->kind == CLASS)
+        nj__policy_parse_match_key(r, &r->f->class_at[s->index], e);
+    else if (s->kind == CONFIG && nj_option_has_field(o))
+        read_config(r, o, e);
+    else if (s->kind == CONFIG)
+        read_eal(r, e);
+    else if (!nj__site_parse_key(r, s->kind == SITE, s->index, e->key, e))
+        report_unknown_key(r, s, e);
 }
 
 static void read_section(struct nj__policy_reader *r, struct section *s)
@@ -485,7 +463,12 @@ static void read_section(struct nj__policy_reader *r, struct section *s)
 
     for (uint32_t k = s->ini->first; k < s->ini->first + s->ini->n; k++) {
         const struct nj_ini_entry *e = &r->f->ini->entry[k];
-        if (!report_duplicate_key(r, s, e) && !read_entry(r, s, e))
+        const struct nj_option *o = find_key(s, e->key);
+        if (!(o && nj_option_may_repeat(o)) && report_duplicate_key(r, s, e))
+            continue;
+        if (o)
+            read_entry(r, s, o, e);
+        else
             report_unknown_key(r, s, e);
     }
     const struct nj_class_keys *keys = limits_of(r->f, s);

@@ -152,9 +152,9 @@ struct nj__policy_reader {
     const char *root; /* of the server, when all sections were read; NULL: none is set */
 };
 
-/* policy_class_match.c: parse a key that selects requests of a class. False: no such key. */
-bool nj__policy_parse_match_key(struct nj__policy_reader *r, struct nj_class_def *c,
-                                const char *key, const struct nj_ini_entry *e);
+/* policy_class_match.c: parse a key that selects requests of a class, or its hours. */
+void nj__policy_parse_match_key(struct nj__policy_reader *r, struct nj_class_def *c,
+                                const struct nj_ini_entry *e);
 /* Parse names of lists. Returns them as bits. */
 uint32_t nj__policy_parse_list_names(struct nj__policy_reader *r, const struct nj_ini_entry *e);
 
