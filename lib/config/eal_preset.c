@@ -38,16 +38,8 @@ struct request {
 };
 
 /* "--preset NAME: what is wrong". Returns -1. */
-static NJ_PRINTF(2, 3) int refuse(const struct request *w, const char *fmt, ...)
-{
-    char text[256];
-    va_list ap;
-
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    return nj_set_error(w->why, w->why_bytes, "--preset %s: %s", w->preset->name, text);
-}
+#define refuse(w, format, ...)                                                                     \
+    nj_set_error((w)->why, (w)->why_bytes, "--preset %s: " format, (w)->preset->name, ##__VA_ARGS__)
 
 /* Appends an argument, and takes it over; NULL: there is no memory. */
 static int push(const struct request *w, char *word)
@@ -425,21 +417,20 @@ static int list(void)
 
 int nj_print_preset(const char *preset)
 {
-    char program[] = "nightjar", option[] = "--preset", *text = strdup(preset);
-    char *argv[] = {program, option, text}, *comma = text ? strchr(text, ',') : NULL;
+    char program[] = "nightjar", option[] = "--preset";
+    char *argv[] = {program, option, (char *)(uintptr_t)preset}; /* it is only read */
     struct nj_presets p = {.argc = 0};
-    char why[512] = "out of memory";
+    char name[256], why[512];
+    size_t n_name = strcspn(preset, ",");
+    int rc;
 
-    if (strcmp(preset, "list") == 0 || strcmp(preset, "help") == 0) {
-        free(text);
+    if (strcmp(preset, "list") == 0 || strcmp(preset, "help") == 0)
         return list();
-    }
-    int rc = text ? 0 : -1;
-    if (comma && strcmp(comma, ",help") == 0) {
-        *comma = '\0';
-        const struct nj_preset *asked = find_preset(text, why, sizeof why);
+    if (strcmp(preset + n_name, ",help") == 0) {
+        snprintf(name, sizeof name, "%.*s", (int)n_name, preset);
+        const struct nj_preset *asked = find_preset(name, why, sizeof why);
         rc = asked ? fputs(asked->text, stdout) : -1;
-    } else if (rc == 0) {
+    } else {
         rc = nj_presets_expand_eal_args(&p, 3, argv, why, sizeof why);
         for (int i = 1; rc == 0 && i < p.argc; i++)
             printf("%s%s", p.argv[i], i + 1 < p.argc ? " " : "\n");
@@ -447,6 +438,5 @@ int nj_print_preset(const char *preset)
     if (rc < 0)
         nj_log(NJ_LEVEL_ERROR, "%s", why);
     nj_presets_free(&p);
-    free(text);
     return rc < 0 ? NJ_EXIT_USAGE : 0;
 }
