@@ -4,7 +4,6 @@
 #include "config/settings_validate.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -132,25 +131,22 @@ static const struct {
 /* Runs all steps. One error is in `why`; more are in s->faults, and `why` has their number. */
 static int run_steps(struct nj_settings *s, bool is_complete, char *why, size_t n)
 {
-    char first[512] = "", text[512];
-    uint32_t n_errors = 0;
+    struct nj_diags *faults = &s->faults;
+    char text[512];
 
     for (size_t i = 0; i < NJ_ARRAY_LEN(steps); i++) {
-        if ((steps[i].of_complete && !is_complete) || (steps[i].last && n_errors > 0) ||
+        if ((steps[i].of_complete && !is_complete) || (steps[i].last && faults->n > 0) ||
             steps[i].read(s, text, sizeof text) == 0)
             continue;
         nj_policy_file_name_source(s->policy, s->given, text, sizeof text);
-        if (n_errors++ == 0)
-            snprintf(first, sizeof first, "%s", text);
-        if (n_errors == 2)
-            nj_diag_add_line(&s->faults, first);
-        if (n_errors > 1)
-            nj_diag_add_line(&s->faults, text);
+        nj_diag_add_line(faults, text);
     }
-    return n_errors == 0 ? 0
-           : n_errors == 1
-               ? nj_set_error(why, n, "%s", first)
-               : nj_set_error(why, n, "%u errors, see above; nothing was started", n_errors);
+    if (faults->n == 0)
+        return 0;
+    if (faults->n > 1)
+        return nj_set_error(why, n, "%u errors, see above; nothing was started", faults->n);
+    nj_diags_free(faults);
+    return nj_set_error(why, n, "%s", text);
 }
 
 static int read_settings(struct nj_settings *s, const struct nj_server_config *config,
