@@ -2,18 +2,16 @@
 /* Memory of the sections of sites and paths: arrays that grow, and strings that they own. */
 #include <stdlib.h>
 
+#include "base/grow.h"
 #include "config/site_sections.h"
 
 bool nj__site_grow(struct nj__policy_reader *r, void **array, uint32_t n, size_t n_each)
 {
-    if (n & (n - 1) && n > 0)
-        return true;
-    void *more = realloc(*array, (n > 0 ? 2 * (size_t)n : 1) * n_each);
-    if (more)
-        *array = more;
-    else
+    bool ok = nj_grow(array, n, n_each);
+
+    if (!ok)
         nj_diag_add(r->faults, r->path, 0, "out of memory");
-    return more != NULL;
+    return ok;
 }
 
 const char *nj__site_own(struct nj__policy_reader *r, char *text)
