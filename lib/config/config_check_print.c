@@ -135,17 +135,16 @@ static void report_eal(struct nj__report *r, const struct nj_presets *p)
         nj__report_add(r, "%s%s", i > 1 ? " " : "", p->argv[i]);
 }
 
-static void report_listeners(struct nj__report *r, const struct nj_server_config *config)
+static void report_listeners(struct nj__report *r, const struct nj_settings *s)
 {
-    struct nj__listener l;
-    char port[16];
+    const struct nj_server_config *c = s->config;
 
-    for (uint32_t i = 0; nj__config_listener(config, i, &l); i++) {
-        snprintf(port, sizeof port, "%u", l.port);
-        nj__report_item(r, "listener", port, NULL, 0);
-        nj__report_value(r, "protocols", "%s%s", l.is_tls ? "TLS 1.3 with " : "", l.protocols);
-        if (l.has_proxy_header)
-            nj__report_value(r, "proxy_protocol", "each connection begins with a PROXY header");
+    for (uint32_t i = 0; i < (c->tls_cert[0] ? 2 : 1); i++) {
+        uint16_t port = i > 0 ? c->tls_port : c->listen_port;
+        nj__report_listener(r, c, i > 0, NULL);
+        for (uint32_t k = 0; k < NJ_SERVER_PROXY_MAX; k++)
+            if (s->proxy_port[k] == port)
+                nj__report_value(r, "proxy_protocol", "each connection begins with a PROXY header");
     }
 }
 
@@ -417,7 +416,7 @@ int nj_server_check(const struct nj_server_config *config)
         r.shows_places = true;
         rc = nj__config_explain(&settings, tls, &r, why, sizeof why);
     } else if (rc == 0) {
-        report_listeners(&r, settings.config);
+        report_listeners(&r, &settings);
         report_policy(&r, settings.policy, settings.config);
         report_eal(&r, &presets);
         if (why[0])

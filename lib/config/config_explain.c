@@ -378,37 +378,36 @@ static void report_answer(const struct explain *x, const struct nj_policy_verdic
         nj__report_value(x->r, "without a client certificate", "403");
 }
 
-bool nj__config_listener(const struct nj_server_config *c, uint32_t i, struct nj__listener *out)
+void nj__report_listener(struct nj__report *r, const struct nj_server_config *c, bool is_tls,
+                         const struct nj_ini_entry *at)
 {
-    *out = (struct nj__listener){.port = i == 0 ? c->listen_port : c->tls_port,
-                                 .is_tls = i > 0,
-                                 .protocols = c->no_http1 ? "HTTP/2" : "HTTP/2, HTTP/1.1"};
-    for (uint32_t k = 0; k < NJ_SERVER_PROXY_MAX && c->proxy_protocol[k]; k++)
-        out->has_proxy_header |= strtoul(c->proxy_protocol[k], NULL, 10) == out->port;
-    return i == 0 || (i == 1 && c->tls_cert[0]);
+    char port[16];
+
+    snprintf(port, sizeof port, "%u", is_tls ? c->tls_port : c->listen_port);
+    nj__report_item(r, "listener", port, at ? at->file : NULL, at ? at->line : 0);
+    nj__report_value(r, "protocols", "%s%s", is_tls ? "TLS 1.3 with " : "",
+                     c->no_http1 ? "HTTP/2" : "HTTP/2, HTTP/1.1");
 }
 
 static void report_listener(const struct explain *x)
 {
-    const char *key = x->is_tls ? "port" : "listen";
-    const struct nj_ini_entry *e = nj__policy_find_entry(x->f, x->is_tls ? "tls" : "network", key);
-    uint16_t port = x->port ? x->port : x->is_tls ? 443 : 80;
-    struct nj__listener l;
-    char name[16];
+    const struct nj_server_config *c = x->s->config;
+    const struct nj_ini_entry *e = x->is_tls ? nj__policy_find_entry(x->f, "tls", "port")
+                                             : nj__policy_find_entry(x->f, "network", "listen");
+    uint16_t port = x->port     ? x->port
+                    : x->is_tls ? 443
+                                : 80,
+             listens = x->is_tls ? c->tls_port : c->listen_port;
 
-    for (uint32_t i = 0; nj__config_listener(x->s->config, i, &l); i++) {
-        if (l.is_tls != x->is_tls || (x->port != 0 && l.port != port))
-            continue;
-        snprintf(name, sizeof name, "%u", l.port);
-        nj__report_item(x->r, "listener", name, e ? e->file : NULL, e ? e->line : 0);
-        nj__report_value(x->r, "protocols", "%s%s", l.is_tls ? "TLS 1.3 with " : "", l.protocols);
-        if (l.port != port)
-            nj__report_value(x->r, "note", "the URL's port is %u", port);
+    if ((x->is_tls && !c->tls_cert[0]) || (x->port != 0 && listens != port)) {
+        nj__report_item(x->r, "listener", "none", NULL, 0);
+        nj__report_value(x->r, "note", "no port speaks %s%s", x->is_tls ? "https" : "http",
+                         x->port ? " at the port of the URL" : "");
         return;
     }
-    nj__report_item(x->r, "listener", "none", NULL, 0);
-    nj__report_value(x->r, "note", "no port speaks %s%s", x->is_tls ? "https" : "http",
-                     x->port ? " at the port of the URL" : "");
+    nj__report_listener(x->r, c, x->is_tls, e);
+    if (listens != port)
+        nj__report_value(x->r, "note", "the URL's port is %u", port);
 }
 
 void nj__report_certificate(struct nj__report *r, const struct nj_tls_cert_text *cert)

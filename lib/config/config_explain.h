@@ -15,10 +15,7 @@ int nj__config_explain(const struct nj_settings *s, const struct nj_tls_server_c
 /* A certificate, with its names and its end. */
 void nj__report_certificate(struct nj__report *r, const struct nj_tls_cert_text *cert);
 
-struct nj__listener {
-    uint16_t port;
-    bool is_tls, has_proxy_header;
-    const char *protocols;
-};
-/* The i-th one. False: there is none. */
-bool nj__config_listener(const struct nj_server_config *c, uint32_t i, struct nj__listener *out);
+/* Begins the item of a listener, that of --listen or of TLS; `at`: the line of its port, or NULL.
+ */
+void nj__report_listener(struct nj__report *r, const struct nj_server_config *c, bool is_tls,
+                         const struct nj_ini_entry *at);
