@@ -13,6 +13,7 @@
 #define SYSTEM_ZONE "/etc/localtime"
 #define ZONES       "/usr/share/zoneinfo"
 #define MAGIC       "TZif" /* RFC 8536 3.1 */
+#define LETTERS     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 static bool is_zone_file(const char *path)
 {
@@ -30,20 +31,13 @@ static bool is_zone_file(const char *path)
  * wrong rest. */
 static bool is_posix_rule(const char *tz)
 {
-    size_t n = tz[0] == '<' ? strcspn(tz, ">") : 0;
+    bool is_quoted = tz[0] == '<';
+    size_t n = is_quoted ? strcspn(tz, ">") : strspn(tz, LETTERS);
 
-    if (n > 0) {
-        if (n < 4 || tz[n] != '>')
-            return false;
-        n++;
-    } else {
-        while (isalpha((unsigned char)tz[n]))
-            n++;
-        if (n < 3)
-            return false;
-    }
-    if (tz[n] == '+' || tz[n] == '-')
-        n++;
+    if (n < (is_quoted ? 4 : 3) || (is_quoted && tz[n] != '>'))
+        return false;
+    n += is_quoted;
+    n += tz[n] == '+' || tz[n] == '-';
     return isdigit((unsigned char)tz[n]);
 }
 
