@@ -159,32 +159,23 @@ static enum kind declare_list(struct nj__policy_reader *r, struct section *s, co
 {
     struct nj_policy_file *f = r->f;
 
-    if (!nj__policy_is_valid_name(name, strlen(name)))
-        return section_error(r, s, "a name of up to 31 letters, digits and _");
     if (f->n_lists == NJ_LISTS_MAX)
         return section_error(r, s, "at most 16 lists");
-    s->index = (uint8_t)f->n_lists;
-    snprintf(f->list[f->n_lists++], NJ_CLASS_NAME_MAX, "%s", name);
+    s->index = f->n_lists;
+    strcpy(f->list[f->n_lists++], name); /* which is valid, so it fits */
     return LIST;
 }
 
 static enum kind declare_class(struct nj__policy_reader *r, struct section *s, const char *name)
 {
     struct nj_policy_file *f = r->f;
+    bool is_default = strcmp(name, "default") == 0;
 
-    if (strcmp(name, "default") == 0) {
-        f->class_at[0].at = s->ini;
-        s->index = 0;
-        return CLASS;
-    }
-    if (!nj__policy_is_valid_name(name, strlen(name)))
-        return section_error(r, s, "a name of up to 31 letters, digits and _");
-    if (f->n_classes == NJ_CLASSES_MAX)
+    if (!is_default && f->n_classes == NJ_CLASSES_MAX)
         return section_error(r, s, "at most 31 classes besides the default one");
-    s->index = (uint8_t)f->n_classes;
-    struct nj_class_def *c = &f->class_at[f->n_classes++];
-    snprintf(c->name, sizeof c->name, "%s", name);
-    c->at = s->ini;
+    s->index = is_default ? 0 : f->n_classes++;
+    strcpy(f->class_at[s->index].name, name); /* which is valid, so it fits */
+    f->class_at[s->index].at = s->ini;
     return CLASS;
 }
 
@@ -255,6 +246,8 @@ static enum kind classify_section(struct nj__policy_reader *r, struct section *s
         if (n != 2)
             return section_error(r, s,
                                  n == 1 ? "a name after it" : "one name, or a name and hours");
+        if (!nj__policy_is_valid_name(word[1]))
+            return section_error(r, s, "a name of up to 31 letters, digits and _");
         return kind == LIST ? declare_list(r, s, word[1]) : declare_class(r, s, word[1]);
     }
     if (kind == SITE_PATH)

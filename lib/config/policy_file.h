@@ -173,7 +173,7 @@ const char *nj__policy_closest_name(const char *word, const char *(*name)(void *
 const char *nj__policy_our_word(const char *word);
 /* Convert a value of the file to lower case in place. */
 void nj__policy_to_lower(struct nj_str s);
-bool nj__policy_is_valid_name(const char *text, size_t n);
+bool nj__policy_is_valid_name(const char *text);
 
 /* policy_network_lists.c: add networks, comma-separated, or those of a file. */
 void nj__policy_add_networks(struct nj__policy_reader *r, uint32_t list,

@@ -21,11 +21,11 @@ bool nj__policy_next_list_item(const char **at, struct nj_str *word)
     return word->n_bytes > 0;
 }
 
-bool nj__policy_is_valid_name(const char *text, size_t n)
+bool nj__policy_is_valid_name(const char *text)
 {
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+    size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
 
-    return n > 0 && n < NJ_CLASS_NAME_MAX && strspn(text, letters) == n;
+    return n > 0 && n < NJ_CLASS_NAME_MAX && text[n] == '\0';
 }
 
 void nj__policy_to_lower(struct nj_str s)
