@@ -49,14 +49,9 @@ static const struct nj_option class_key_table[] = {
 
 _Static_assert(NJ_ARRAY_LEN(class_key_table) <= 32, "a bit for each");
 
-uint32_t nj_class_keys_count(void)
-{
-    return NJ_ARRAY_LEN(class_key_table);
-}
-
 const char *nj_class_key_name(uint32_t i)
 {
-    return class_key_table[i].name;
+    return i < NJ_ARRAY_LEN(class_key_table) ? class_key_table[i].name : NULL;
 }
 
 bool nj_class_key_allowed_for_server(uint32_t i)
@@ -105,7 +100,7 @@ bool nj_class_key_parse(struct nj_class_keys *keys, uint32_t i, const char *valu
     return true;
 }
 
-bool nj_class_keys_check(const struct nj_class_keys *keys, const char **wrong)
+const char *nj_class_keys_error(const struct nj_class_keys *keys)
 {
     static const char *const texts[N_LIMITS] = {"rate must not exceed ceiling",
                                                 "client_rate must not exceed client_ceiling",
@@ -114,11 +109,10 @@ bool nj_class_keys_check(const struct nj_class_keys *keys, const char **wrong)
 
     for (uint32_t i = 0; i < N_LIMITS; i++) {
         const struct nj_limit *l = limit_of(&c, i);
-        *wrong = texts[i];
         if ((keys->set >> 3 * i & 3) == 3 && l->ceiling != 0 && l->rate > l->ceiling)
-            return false;
+            return texts[i];
     }
-    return true;
+    return NULL;
 }
 
 void nj_class_keys_apply(const struct nj_class_keys *keys, struct nj_class *to)
@@ -162,14 +156,6 @@ void nj_class_keys_merge(struct nj_class_keys *to, const struct nj_class_keys *l
             to->set &= ~(7u << 3 * i);
     to->set |= later->set;
     copy_values(&to->value, later);
-}
-
-void nj_class_copy_inherited_limits(struct nj_class *to, const struct nj_class *from)
-{
-    to->client = from->client;
-    to->request = from->request;
-    to->rate_after = from->rate_after;
-    to->caps = from->caps;
 }
 
 const char *nj_class_key_format(const struct nj_class *c, uint32_t i, char *text, size_t n_text)

@@ -17,7 +17,7 @@ struct nj_class_keys {
     struct nj_class value;
 };
 
-uint32_t nj_class_keys_count(void);
+/* The name of key `i`, or NULL after the last one. */
 const char *nj_class_key_name(uint32_t i);
 /* Is the key valid for the whole server (rate, ceiling, burst)? */
 bool nj_class_key_allowed_for_server(uint32_t i);
@@ -28,8 +28,8 @@ int nj_class_key_find(const char *name);
  * describes what the key accepts. */
 bool nj_class_key_parse(struct nj_class_keys *keys, uint32_t i, const char *value, char *expected,
                         size_t n);
-/* Are the values consistent? False with the reason, a constant string, in `wrong`. */
-bool nj_class_keys_check(const struct nj_class_keys *keys, const char **wrong);
+/* Which values contradict each other, or NULL. */
+const char *nj_class_keys_error(const struct nj_class_keys *keys);
 
 /* Override the limits of `to`. A rate without a ceiling sets both and resets the burst. */
 void nj_class_keys_apply(const struct nj_class_keys *keys, struct nj_class *to);
@@ -38,8 +38,6 @@ void nj_class_keys_apply_options(const struct nj_server_config *c, const char *s
                                  struct nj_class *to);
 /* Merge `later` into `to`; values of `later` override, as if both were applied in order. */
 void nj_class_keys_merge(struct nj_class_keys *to, const struct nj_class_keys *later);
-/* Copy the limits per client and per response, which classes inherit from the default class. */
-void nj_class_copy_inherited_limits(struct nj_class *to, const struct nj_class *from);
 
 /* Format the value of a key in the syntax of the policy file, into `text` or as a constant string.
  * NULL if it is unlimited or the default. */

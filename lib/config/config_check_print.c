@@ -29,7 +29,7 @@ static void add_limits(struct nj__report *r, const struct nj_class *c, uint32_t 
     char text[64];
     uint32_t n = r->n_keys;
 
-    for (uint32_t i = 0; i < nj_class_keys_count(); i++) {
+    for (uint32_t i = 0; nj_class_key_name(i); i++) {
         const char *value = nj_class_key_format(c, i, text, sizeof text);
         if (keys >> i & 1 || value)
             nj__report_value(r, nj_class_key_name(i), "%s", value ? value : "none");

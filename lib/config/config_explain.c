@@ -230,10 +230,11 @@ static void report_class(const struct explain *x, const struct nj_class *c)
 {
     const struct nj_ini_section *s = x->f->class_at[nj_policy_file_find_class(x->f, c->name)].at;
     char text[64];
+    const char *key;
 
     nj__report_item(x->r, "class", c->name, s ? s->file : NULL, s ? s->line : 0);
-    for (uint32_t i = 0; i < nj_class_keys_count(); i++) {
-        const char *key = nj_class_key_name(i), *v = nj_class_key_format(c, i, text, sizeof text);
+    for (uint32_t i = 0; (key = nj_class_key_name(i)); i++) {
+        const char *v = nj_class_key_format(c, i, text, sizeof text);
         const struct nj_ini_entry *e = nj__policy_entry_in(x->f, s, key, NULL);
         if (!e)
             e = nj__policy_entry_in(x->f, x->f->class_at[0].at, key, NULL);

@@ -73,11 +73,16 @@ static void compile_class(const struct nj_policy_file *f, uint32_t i,
 {
     const struct nj_class_def *from = &f->class_at[i];
     struct nj_class *c = &out->classes[out->n_classes];
+    const struct nj_class *d = &out->classes[0];
 
     *c = (struct nj_class){.slot = from->slot, .slot_gen = from->slot_gen};
     memcpy(c->name, from->name, sizeof c->name);
-    if (i > 0)
-        nj_class_copy_inherited_limits(c, &out->classes[0]);
+    if (i > 0) { /* limits per client and per response are inherited */
+        c->client = d->client;
+        c->request = d->request;
+        c->rate_after = d->rate_after;
+        c->caps = d->caps;
+    }
     nj_class_keys_apply(&from->keys, c);
     apply_overrides(f, i, hours, c);
     if (i == 0 && flags)

@@ -452,8 +452,6 @@ static void read_entry(struct nj__policy_reader *r, struct section *s, const str
 
 static void read_section(struct nj__policy_reader *r, struct section *s)
 {
-    const char *wrong;
-
     for (uint32_t k = s->ini->first; k < s->ini->first + s->ini->n; k++) {
         const struct nj_ini_entry *e = &r->f->ini->entry[k];
         const struct nj_option *o = find_key(s, e->key);
@@ -465,7 +463,8 @@ static void read_section(struct nj__policy_reader *r, struct section *s)
             report_unknown_key(r, s, e);
     }
     const struct nj_class_keys *keys = limits_of(r->f, s);
-    if (keys && !nj_class_keys_check(keys, &wrong))
+    const char *wrong = keys ? nj_class_keys_error(keys) : NULL;
+    if (wrong)
         nj_diag_at(r->faults, s->ini, "[%s]: %s", s->ini->name, wrong);
     if (s->kind == LIST && s->ini->n == 0 && !s->ini->is_incomplete)
         nj_diag_at(r->faults, s->ini, "[%s]: expected networks = or file =", s->ini->name);

@@ -410,7 +410,6 @@ static bool parse_changes(const struct nj_policy_file *f, char *params,
                           struct nj_policy_changes *changes, char *why, size_t n)
 {
     struct nj_class_keys fresh = {0};
-    const char *wrong;
     char *save = NULL, *pair = strtok_r(params, ", ", &save);
     int of = -1; /* -1: the server */
 
@@ -425,7 +424,8 @@ static bool parse_changes(const struct nj_policy_file *f, char *params,
             return false;
     if (fresh.set == 0)
         return nj_set_error(why, n, "nothing to change: expected KEY=VALUE, e.g. rate=5MiB/s") == 0;
-    if (!nj_class_keys_check(&fresh, &wrong))
+    const char *wrong = nj_class_keys_error(&fresh);
+    if (wrong)
         return nj_set_error(why, n, "%s", wrong) == 0;
     nj_class_keys_merge(of < 0 ? &changes->server : &changes->of[of], &fresh);
     return true;

@@ -220,6 +220,7 @@ static void warn_of_class(const struct warn_ctx *w, const struct nj_policy *p,
     } pairs[] = {{"ceiling", "the server", &c->total, &p->total},
                  {"client_rate", "the class", &c->client, &c->total},
                  {"request_rate", "a client", &c->request, &c->client}};
+    const char *key;
 
     for (size_t i = 0; i < NJ_ARRAY_LEN(bursts); i++)
         if (!has_limit(bursts[i].l))
@@ -232,11 +233,9 @@ static void warn_of_class(const struct warn_ctx *w, const struct nj_policy *p,
         warn_no_effect(w, s, "requests_burst", "requests is not set");
     if (c->action != NJ_ACTION_TOO_MANY)
         warn_no_effect(w, s, "retry_after", "the action is not 429");
-    for (uint32_t i = 0; c->action != NJ_ACTION_SERVE && i < nj_class_keys_count(); i++) {
-        const char *key = nj_class_key_name(i);
+    for (uint32_t i = 0; c->action != NJ_ACTION_SERVE && (key = nj_class_key_name(i)); i++)
         if (nj_config_word_index("action|retry_after|connections", key) < 0)
             warn_no_effect(w, s, key, "no request of this class is served");
-    }
 }
 
 /* All classes count as active, and no section with hours does. */

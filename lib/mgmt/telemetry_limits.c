@@ -12,7 +12,7 @@ static void add_limits(struct rte_tel_data *d, const struct nj_class *c)
 {
     char text[64];
 
-    for (uint32_t i = 0; i < nj_class_keys_count(); i++) {
+    for (uint32_t i = 0; nj_class_key_name(i); i++) {
         const char *value = nj_class_key_format(c, i, text, sizeof text);
         if (value)
             rte_tel_data_add_dict_string(d, nj_class_key_name(i), value);
