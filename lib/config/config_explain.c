@@ -266,8 +266,7 @@ static bool report_file(const struct explain *x, const struct nj_site_rules *rul
                         struct nj_str folder, const char *name)
 {
     char path[2 * NJ_PATH_MAX], to[NJ_PATH_LOCATION_MAX];
-    bool is_listed =
-        rules && rules->keys & NJ_SITE_LISTING ? rules->listing : x->s->config->listing;
+    bool is_listed = rules->keys & NJ_SITE_LISTING ? rules->listing : x->s->config->listing;
     struct stat st;
 
     if (!nj__site_name_file(path, sizeof path, x->s->config->root, folder, nj_str_of(name)) ||
@@ -283,13 +282,14 @@ static bool report_file(const struct explain *x, const struct nj_site_rules *rul
             to);
     else if (is_listed)
         nj__report_value(x->r, "listing", "%s", path);
-    return !S_ISDIR(st.st_mode) || !x->path.had_slash || is_listed;
+    else
+        return false;
+    return true;
 }
 
 /* The file of the path: of a folder, its first index file that exists, or its listing. */
-static bool report_file_of_path(const struct explain *x, const struct nj_site_rules *rules)
+static bool report_file_of_path(const struct explain *x, const struct nj_site_rules *r)
 {
-    const struct nj_site_rules none = {0}, *r = rules ? rules : &none;
     const char *index = x->s->config->index ? x->s->config->index : "index.html";
     char name[2 * NJ_PATH_MAX];
     struct nj_str rest = x->plain;
@@ -323,7 +323,7 @@ static void report_answer_of_files(const struct explain *x, const struct nj_site
 {
     const char *root = x->s->config->root;
 
-    if (rules && rules->handler > 0) {
+    if (rules->handler > 0) {
         nj__report_value(x->r, "handler", "%s", x->s->config->routes[rules->handler - 1].path);
         return;
     }
@@ -331,14 +331,14 @@ static void report_answer_of_files(const struct explain *x, const struct nj_site
         nj__report_value(x->r, "handler", "if one has the path");
     if (x->path_result == NJ_PATH_HIDDEN)
         nj__report_value(x->r, "status", "404: a name begins with a dot, see [files] dotfiles");
-    else if (rules && nj_site_hides(rules, x->plain))
+    else if (nj_site_hides(rules, x->plain))
         nj__report_value(x->r, "status", "404: no token of a challenge (RFC 8555 8.3)");
     else if (!root)
         nj__report_value(x->r, "status", "unknown: [files] root is not set");
     else if (report_file_of_path(x, rules) ||
-             (rules && rules->try_file.n_bytes > 0 && report_other_file(x, rules)))
+             (rules->try_file.n_bytes > 0 && report_other_file(x, rules)))
         return;
-    else if (rules && rules->missing_to.n_bytes > 0)
+    else if (rules->missing_to.n_bytes > 0)
         report_location(x, 302, rules->missing_to, rules->missing_prefix);
     else
         nj__report_value(x->r, "status", "404: there is no such file");
@@ -367,11 +367,11 @@ static void report_answer(const struct explain *x, const struct nj_policy_verdic
         nj__report_value(x->r, "status", "400: the path is ambiguous or malformed");
     else if (x->path_result == NJ_PATH_TOO_LONG)
         nj__report_value(x->r, "status", "414");
-    else if (rules && ((rules->deny & x->lists) || (rules->allow && !(rules->allow & x->lists))))
+    else if ((rules->deny & x->lists) || (rules->allow && !(rules->allow & x->lists)))
         report_refusal(x, NJ_ACTION_FORBID, "allow or deny of the site");
-    else if (rules && rules->needs_client_cert && !x->is_tls && !rules->redirect_cleartext_only)
+    else if (rules->needs_client_cert && !x->is_tls && !rules->redirect_cleartext_only)
         report_refusal(x, NJ_ACTION_FORBID, "client_cert of the site: http has no certificates");
-    else if (rules && rules->redirect_status != 0 && !(rules->redirect_cleartext_only && x->is_tls))
+    else if (rules->redirect_status != 0 && !(rules->redirect_cleartext_only && x->is_tls))
         report_location(x, rules->redirect_status, rules->redirect_to, rules->prefix);
     else
         report_answer_of_files(x, rules);
@@ -437,6 +437,8 @@ static void explain_rules(struct explain *x, const struct nj_sites *sites)
     const struct nj_policy_request request = {.addr = &x->client, .path = x->plain, .head = &head};
     struct nj_policy_verdict verdict;
     uint32_t site = sites ? nj_sites_index(sites, x->authority) : UINT32_MAX;
+    const struct nj_site_rules none = {0},
+                               *rules = sites ? nj_sites_find(sites, x->authority, x->plain) : NULL;
 
     nj_policy_compile(x->f, x->s->given, NULL,
                       nj_policy_active_hours_mask(x->f, nj_minute_of_day(time(NULL))), &x->policy);
@@ -454,7 +456,7 @@ static void explain_rules(struct explain *x, const struct nj_sites *sites)
         report_certificate_of_host(x);
     report_sections(x);
     report_class(x, verdict.class_of);
-    report_answer(x, &verdict, sites ? nj_sites_find(sites, x->authority, x->plain) : NULL);
+    report_answer(x, &verdict, rules ? rules : &none);
 }
 
 int nj__config_explain(const struct nj_settings *s, const struct nj_tls_server_context *tls,

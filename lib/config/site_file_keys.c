@@ -244,13 +244,7 @@ static void parse_acme(struct nj__policy_reader *r, uint32_t site, const struct 
 
 bool nj__site_key_is_of_site(const char *key)
 {
-    static const char *const keys[] = {"name", "acme",      "cert",
-                                       "key",  "client_ca", "client_optional"};
-    size_t i = 0;
-
-    while (i < NJ_ARRAY_LEN(keys) && strcmp(keys[i], key) != 0)
-        i++;
-    return i < NJ_ARRAY_LEN(keys);
+    return nj_config_word_index("name|acme|cert|key|client_ca|client_optional", key) >= 0;
 }
 
 /* Remembers the file, to be opened after privileges were dropped. What it is for is found when all
