@@ -55,10 +55,9 @@ static int read_error_page(struct nj_settings *s, const char *text, char *why, s
 
 static int read_default_type(struct nj_settings *s, char *why, size_t n)
 {
-    const char *type = s->config->default_type, *wrong = NULL;
+    const char *type = s->config->default_type;
+    const char *wrong = type ? nj_mime_type_error(nj_str_of(type)) : NULL;
 
-    if (type)
-        wrong = nj_mime_type_error((struct nj_str){type, (uint32_t)strnlen(type, UINT16_MAX)});
     s->http.files.mime.default_type = type;
     return wrong ? nj_set_error(why, n, "--default-type %s: %s", type, wrong) : 0;
 }
@@ -136,9 +135,7 @@ int nj__settings_read_http(struct nj_settings *s, char *why, size_t n)
     for (uint32_t i = 0; i < NJ_SERVER_ERROR_PAGES_MAX && c->error_page[i]; i++)
         if (read_error_page(s, c->error_page[i], why, n) != 0)
             return -1;
-    if (read_default_type(s, why, n) != 0 || read_dotfiles(s, why, n) != 0)
-        return -1;
-    return 0;
+    return read_default_type(s, why, n) != 0 ? -1 : read_dotfiles(s, why, n);
 }
 
 void nj__settings_keep_http(struct nj_http_options *http, const struct nj_http_options *start)

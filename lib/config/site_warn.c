@@ -265,12 +265,6 @@ static bool section_at(const struct ctx *w, uint32_t i, struct section *x)
     return true;
 }
 
-/* Does no other host have its files, unless it has the same root? */
-static bool has_own_files(const struct nj_site_def *site)
-{
-    return site->rules.root.n_bytes > 1 && site->rules.root.p[1] == '/';
-}
-
 /* Other hosts have the same files, so a rule of some hosts alone hides nothing. Warns once. */
 static void warn_of_open_hosts(const struct ctx *w)
 {
@@ -279,11 +273,12 @@ static void warn_of_open_hosts(const struct ctx *w)
     struct section x;
     uint32_t n = 0;
 
-    for (uint32_t i = 0; section_at(w, i, &x); i++)
-        for (uint32_t k = 0;
-             !nj_site_is_of_acme(x.rules) && w->s->sites[x.site].n_names > 0 &&
-             !has_own_files(&w->s->sites[x.site]) && (x.rules->keys & hides) && k <= w->s->n_sites;
-             k++) {
+    for (uint32_t i = 0; section_at(w, i, &x); i++) {
+        const struct nj_site_def *of = &w->s->sites[x.site];
+        bool is_absolute = of->rules.root.n_bytes > 1 && of->rules.root.p[1] == '/';
+        bool hides_some = (x.rules->keys & hides) && !nj_site_is_of_acme(x.rules) &&
+                          of->n_names > 0 && !is_absolute; /* other hosts do not have its files */
+        for (uint32_t k = 0; hides_some && k <= w->s->n_sites; k++) {
             const struct nj_site_def none = {0}, *d = k < w->s->n_sites ? &w->s->sites[k] : &none;
             if (++n > LOOKUPS_MAX)
                 return;
@@ -301,6 +296,7 @@ static void warn_of_open_hosts(const struct ctx *w)
                      other);
             return;
         }
+    }
 }
 
 /* The value of the command line, else of the file, else `none`. */
