@@ -339,7 +339,6 @@ int nj_config_set_file_option(struct nj_server_config *c, const char *name, cons
                               char *why, size_t n)
 {
     const struct nj_option *o = find_option(name);
-    char expected[160];
 
     if (o->kind == NJ_OPTION_SWITCH) {
         if (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
@@ -349,6 +348,6 @@ int nj_config_set_file_option(struct nj_server_config *c, const char *name, cons
     }
     if (put_value(o, c, value))
         return 0;
-    nj_option_format_expected(o, value, expected, sizeof expected);
-    return nj_set_error(why, n, "%s", expected);
+    nj_option_format_expected(o, value, why, n);
+    return -1;
 }

@@ -12,26 +12,18 @@
 #include "log/log.h"
 #include "topo/pci_driver.h"
 
-/* A growing buffer of lines. */
 struct lines {
     const struct nj_preset *preset;
     const struct nj_dpdk_port *port;
-    char *text;
-    size_t n, at;
+    char *text; /* of `n` bytes */
+    size_t n;
 };
 
-static NJ_PRINTF(2, 3) void add_difference(struct lines *l, const char *format, ...)
-{
-    char what[256];
-    va_list ap;
-
-    va_start(ap, format);
-    vsnprintf(what, sizeof what, format, ap);
-    va_end(ap);
-    int n = snprintf(l->text + l->at, l->n - l->at, "%spreset %s: %s: expected %s",
-                     l->at ? "\n" : "", l->preset->name, l->port->name, what);
-    l->at = n < 0 || (size_t)n >= l->n - l->at ? l->n - 1 : l->at + (size_t)n;
-}
+/* Adds a line, which is cut at the end of the text. */
+#define add_difference(l, format, ...)                                                             \
+    snprintf((l)->text + strlen((l)->text), (l)->n - strlen((l)->text),                            \
+             "%spreset %s: %s: expected " format, (l)->text[0] ? "\n" : "", (l)->preset->name,     \
+             (l)->port->name, __VA_ARGS__)
 
 static bool fits(const char *words, const char *word)
 {
