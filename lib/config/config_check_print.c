@@ -403,8 +403,8 @@ int nj_server_check(const struct nj_server_config *config)
 
     if (rc != 0 || nj_settings_from_partial_config(&settings, &copy, why, sizeof why) != 0 ||
         nj_eal_args_expand(&presets, settings.policy, 0, NULL, why, sizeof why) != 0 ||
-        nj_settings_read_tls(&settings, &(struct nj_tls_server_config){0}, &tls, why,
-                             sizeof why) != 0 ||
+        nj_settings_read_tls(&settings, &(struct nj_tls_server_config){0}, &tls, why, sizeof why) !=
+            0 ||
         find_user(settings.config, copy.drop_privileges, &user, why, sizeof why) != 0 ||
         (settings.config->access_log &&
          nj_access_file_check(settings.config->access_log, why, sizeof why) != 0))

@@ -185,9 +185,10 @@ static bool is_of_acme(const struct explain *x, uint32_t i)
 /* Do the rules of `acme` say what this line says? */
 static bool acme_overrides(const struct nj_ini_entry *e)
 {
-    return nj_config_word_index("redirect|allow|deny|client_cert|methods|missing|try|handler|listing|"
-                                "root|default_type",
-                                e->key) >= 0;
+    return nj_config_word_index(
+               "redirect|allow|deny|client_cert|methods|missing|try|handler|listing|"
+               "root|default_type",
+               e->key) >= 0;
 }
 
 /* Does a section from the i-th on have a line that sets the same? */

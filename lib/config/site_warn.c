@@ -52,9 +52,10 @@ static bool redirects_all(const struct nj_site_rules *r)
 /* Keys that apply to responses which are redirects, too, or before them. */
 static bool applies_to_redirects(const char *key)
 {
-    return nj_config_word_index("redirect|name|header|allow|deny|cors|hsts|class|rate|client_cert|log|"
-                                "cert|key|client_ca|client_optional",
-                                key) >= 0;
+    return nj_config_word_index(
+               "redirect|name|header|allow|deny|cors|hsts|class|rate|client_cert|log|"
+               "cert|key|client_ca|client_optional",
+               key) >= 0;
 }
 
 static void warn_of_hidden_keys(const struct ctx *w, const struct section *x)
