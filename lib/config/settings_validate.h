@@ -6,6 +6,7 @@
 
 #include <nightjar/server.h>
 
+#include "base/listener.h"
 #include "config/policy_file.h"
 #include "http/handlers/route_table.h"
 #include "http/http_options.h"
@@ -34,9 +35,9 @@ struct nj_settings {
     struct nj_server_config effective;     /* `given`, completed by the file */
     uint32_t n_ports;
     struct nj_settings_port port[NJ_SERVER_PORTS_MAX];
-    bool has_rss_key;                         /* else a random key is generated at start */
-    struct nj_rss_key rss_key;                /* secret */
-    uint16_t proxy_port[NJ_SERVER_PROXY_MAX]; /* of --proxy-protocol; 0: none */
+    bool has_rss_key;              /* else a random key is generated at start */
+    struct nj_rss_key rss_key;     /* secret */
+    struct nj_listeners listeners; /* of --listen and --tls-port, in this order */
     struct nj_routes *routes;
     struct nj_http_options http;
     struct nj_mime_table *mime;
@@ -80,8 +81,8 @@ uint32_t nj_settings_list_files(const struct nj_settings *s,
 /* settings_network.c: ports, addresses, gateways, routes, neighbours, VLANs, RSS key. */
 int nj__settings_read_network(struct nj_settings *s, char *why, size_t why_bytes);
 
-/* settings_proxy.c: --proxy-protocol, which needs trusted proxies. */
-int nj__settings_read_proxy_ports(struct nj_settings *s, char *why, size_t why_bytes);
+/* settings_listeners.c: where connections are accepted. After the network. */
+int nj__settings_read_listeners(struct nj_settings *s, char *why, size_t why_bytes);
 
 /* settings_check_tls.c: options of TLS, and what sites have for it. Without certificates in [tls],
  * it gets those of [site default], else of the first site that has some. */

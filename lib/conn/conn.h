@@ -147,10 +147,18 @@ static inline uint16_t nj__conn_rport(const struct nj_conn *c)
     return nj_unlikely(c->is_proxied) ? nj__conn_proxied_source(c)->port : c->tcb->flow.tuple.rport;
 }
 
-/* A connection to the port of TLS has is_tls from its first byte of TLS on. */
-static inline bool nj__conn_is_to_tls_port(const struct nj_conn *c)
+/* The listener that accepted the connection. */
+static inline const struct nj_listener *nj__conn_listener(const struct nj_conn *c)
 {
-    return c->conns->tls && c->tcb->flow.tuple.lport == c->conns->cfg->tls_port;
+    const struct nj_tuple *t = &c->tcb->flow.tuple;
+
+    return nj_listener_find(&c->conns->tcp->listeners, &t->local, t->lport);
+}
+
+/* A connection to such a listener has is_tls from its first byte of TLS on. */
+static inline bool nj__conn_is_to_tls(const struct nj_conn *c)
+{
+    return c->conns->tls && nj__conn_listener(c)->is_tls;
 }
 
 /* The connection of a transaction. */

@@ -17,7 +17,7 @@ struct nj_conn *nj__conn_new(struct nj_conns *cs, struct nj_tcb *tcb, nj_ns now)
         return NULL;
     c->conns = cs;
     c->tcb = tcb;
-    c->is_tls = nj__conn_is_to_tls_port(c);
+    c->is_tls = nj__conn_is_to_tls(c);
     c->waits_for = NJ_N_CONN_WAITS; /* on no list */
     nj_list_init(&c->node);
     if (c->is_tls)

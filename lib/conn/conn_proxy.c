@@ -9,14 +9,6 @@
 #include "conn/proxy_protocol.h"
 #include "telem/counters_conn.h"
 
-static bool is_proxy_port(const struct nj_conns *cs, uint16_t port)
-{
-    for (uint32_t i = 0; i < NJ_PROXY_PORTS_MAX && cs->cfg->proxy_port[i]; i++)
-        if (cs->cfg->proxy_port[i] == port)
-            return true;
-    return false;
-}
-
 static size_t proxied_bytes(const struct nj_conns *cs)
 {
     return cs->tcp->cfg.conns_max * sizeof cs->proxied[0];
@@ -24,9 +16,14 @@ static size_t proxied_bytes(const struct nj_conns *cs)
 
 bool nj__conn_proxy_init(struct nj_conns *cs)
 {
-    if (cs->cfg->proxy_port[0])
+    const struct nj_listeners *l = &cs->tcp->listeners;
+    bool is_needed = false;
+
+    for (uint32_t i = 0; i < l->n; i++)
+        is_needed |= l->at[i].has_proxy;
+    if (is_needed)
         cs->proxied = nj_pages_map(proxied_bytes(cs), 0); /* has addresses of clients */
-    return cs->proxied || !cs->cfg->proxy_port[0];
+    return cs->proxied || !is_needed;
 }
 
 void nj__conn_proxy_fini(struct nj_conns *cs)
@@ -68,7 +65,7 @@ static bool end_header(struct nj_conn *c, const struct nj_proxy_header *h)
         return refuse(c, NJ_C_conn_proxy_untrusted); /* the policy changed meanwhile */
     nj_tcp_recv_discard(c->conns->tcp, c->tcb, h->n_bytes);
     c->user.on_events = nj__conn_process;
-    c->is_tls = nj__conn_is_to_tls_port(c);
+    c->is_tls = nj__conn_is_to_tls(c);
     return !h->has_source || set_source(c, h);
 }
 
@@ -113,7 +110,7 @@ bool nj__conn_proxy_admit(struct nj_conn *c)
 {
     struct nj_conns *cs = c->conns;
 
-    if (nj_likely(!cs->proxied) || !is_proxy_port(cs, c->tcb->flow.tuple.lport))
+    if (nj_likely(!cs->proxied) || !nj__conn_listener(c)->has_proxy)
         return true;
     if (!nj__is_trusted_proxy(cs, nj__conn_remote(c)))
         return refuse(c, NJ_C_conn_proxy_untrusted);

@@ -70,8 +70,7 @@ bool nj__tls_init(struct nj_conns *cs)
     if (!t->crypto.aead || !t->crypto.kdf || !t->conn || !t->expanded ||
         !nj_pool_init(&t->conns, sizeof(struct nj_conn_tls), cs->tcp->cfg.conns_max) ||
         !nj__handshakes_init(t, cs->tcp->cfg.conns_max) ||
-        !nj_pool_init(&t->buffers, sizeof(struct buffer), BUFFERS_MAX) ||
-        !nj_tcp_listen(cs->tcp, cs->cfg->tls_port)) {
+        !nj_pool_init(&t->buffers, sizeof(struct buffer), BUFFERS_MAX)) {
         free_all(t);
         return false;
     }

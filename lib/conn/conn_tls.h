@@ -20,8 +20,7 @@
 struct nj_conn;
 struct nj_conns;
 
-/* Prepares TLS, if the configuration has it. Returns false when memory is refused, or TCP cannot
- * listen on `tls_port`. */
+/* Prepares TLS, if the configuration has it. Returns false when memory is refused. */
 bool nj__tls_init(struct nj_conns *cs);
 /* Waits for handshakes that run. After the connections have ended. */
 void nj__tls_fini(struct nj_conns *cs);

@@ -29,9 +29,6 @@
 #include "telem/histogram.h"
 #include "telem/stage_cycles.h"
 
-/* Ports whose connections begin with a PROXY header. */
-#define NJ_PROXY_PORTS_MAX 8u
-
 /* What connections need from their environment. The lcore calls these functions; none blocks. */
 struct nj_conns_ops {
     struct nj_file_ops files;
@@ -54,11 +51,8 @@ struct nj_conns_config {
     uint32_t number; /* of the shard, among all of the process, for logs */
     struct nj_conns_ops ops;
     struct nj_tls_current_context *tls; /* the same for all shards; NULL: no TLS */
-    uint16_t tls_port;
-    uint16_t proxy_port[NJ_PROXY_PORTS_MAX]; /* their connections begin with a PROXY header; 0:
-                                                none */
-    nj_ns preface_timeout;                   /* from the handshake to the whole preface; 0: 10 s */
-    nj_ns idle_timeout;                      /* without an open stream; 0: 75 s */
+    nj_ns preface_timeout;              /* from the handshake to the whole preface; 0: 10 s */
+    nj_ns idle_timeout;                 /* without an open stream; 0: 75 s */
     int64_t wall_s_at_zero;
     const struct nj_routes *routes; /* NULL: none, only files */
     uint32_t fibers_max;            /* handlers that can wait at once; 0: 256 */
@@ -158,9 +152,9 @@ struct nj_conn_user {
 };
 
 /* *cs is zeroed, which nj_conns_fini() accepts, too. Its `tcp`, `counters` and `stages` are set,
- * and TCP has been initialised. `config` stays where it is until nj_conns_fini(), and its timeouts
- * of 0 are replaced by their defaults. Returns false when memory is refused, or TCP cannot listen
- * on `tls_port`; nj_conns_fini() releases the rest. */
+ * and TCP has been initialised and listens. `config` stays where it is until nj_conns_fini(), and
+ * its timeouts of 0 are replaced by their defaults. Returns false when memory is refused;
+ * nj_conns_fini() releases the rest. */
 bool nj_conns_init(struct nj_conns *cs, struct nj_conns_config *config, nj_ns now);
 /* Aborts connections without sending RST (for RST call nj_tcp_abort_all() and step once first) and
  * cancels handlers that wait. Has to be called by the thread that called nj_conns_process(), as

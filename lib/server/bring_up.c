@@ -403,16 +403,13 @@ static void fill_view(struct nj_server *s)
         s->view.shard[i] = s->shards.shard[i];
 }
 
-_Static_assert((unsigned)NJ_SERVER_PROXY_MAX == NJ_PROXY_PORTS_MAX, "one for each");
-
 static bool create_shards(struct nj_server *s)
 {
     const struct nj_settings *set = &s->settings;
     nj_ns now = nj_tsc_clock_now(&s->shards.clock);
     struct nj_shard_config c = {
-        .listen_port = set->config->listen_port,
+        .listeners = set->listeners,
         .conns.tls = s->tls.has_tls ? &s->tls.current : NULL,
-        .conns.tls_port = set->config->tls_port,
         .conns_max = set->config->conns_max,
         .half_open_max = HALF_OPEN_MAX,
         .time_wait = TIME_WAIT,
@@ -426,7 +423,6 @@ static bool create_shards(struct nj_server *s)
         .conns.fibers_max = set->config->fibers_max,
         .conns.strategy = set->config->strategy,
     };
-    memcpy(c.conns.proxy_port, set->proxy_port, sizeof c.conns.proxy_port);
     c.conns.shape = s->policy.shape;
     c.conns.policy = nj_policies_initial(s->policy.policies);
     if (!random_bytes(&c.ndp_key, sizeof c.ndp_key) ||
@@ -519,8 +515,7 @@ static bool start_lcores(struct nj_server *s)
 
 static bool start_supervisor(struct nj_server *s)
 {
-    nj__ready_format(&s->ports, s->settings.config, s->tls.has_tls, s->service.ready,
-                     sizeof s->service.ready);
+    nj__ready_format(&s->ports, &s->settings, s->service.ready, sizeof s->service.ready);
     const struct nj_supervised of = {
         .config = s->settings.config,
         .view = &s->view,

@@ -226,7 +226,7 @@ int nj_server_start(struct nj_server *s, char *why, size_t why_bytes)
             pthread_setaffinity_np(pthread_self(), sizeof s->place.housekeeping,
                                    &s->place.housekeeping);
         nj__ready_log_advice(&s->ports, &s->place, &s->cpus);
-        nj__ready_log(&s->ports, &s->shards, s->settings.config, s->tls.has_tls);
+        nj__ready_log(&s->ports, &s->shards, &s->settings);
         return 0;
     }
     nj__service_failed(&s->service, s->why);

@@ -9,7 +9,8 @@
 #include "log/address_text.h"
 #include "log/log.h"
 
-#define URL_BYTES (NJ_ADDRESS_TEXT_BYTES + 21u) /* " https://[...]:65535/" */
+#define URL_BYTES  (NJ_ADDRESS_TEXT_BYTES + 21u) /* " https://[...]:65535/" */
+#define URLS_BYTES (NJ_LISTENERS_MAX * NJ_SERVER_ADDRS_MAX * URL_BYTES)
 
 /* --print-placement prints the same text. */
 static void log_advice(char *advice)
@@ -58,26 +59,29 @@ static void log_port(const struct nj_server_port *p, const struct nj_shards *sha
 }
 
 /* Appends the port's addresses to the `at` bytes of `urls`. Returns the length. */
-static size_t format_urls(const struct nj_server_port *p, const struct nj_server_config *config,
-                          bool has_tls, size_t at, char *urls, size_t n_urls)
+static size_t format_urls(const struct nj_server_port *p, const struct nj_listeners *listeners,
+                          size_t at, char *urls, size_t n_urls)
 {
-    for (unsigned i = 0; i < p->settings->iface.n_addrs && at < n_urls; i++) {
+    for (unsigned i = 0; i < p->settings->iface.n_addrs; i++) {
         const struct nj_addr *ip = &p->settings->iface.addr[i].ip;
-        at += format_url("http", ip, config->listen_port, urls + at, n_urls - at);
-        if (has_tls && at < n_urls)
-            at += format_url("https", ip, config->tls_port, urls + at, n_urls - at);
+        for (uint32_t k = 0; k < listeners->n && at < n_urls; k++) {
+            const struct nj_listener *l = &listeners->at[k];
+            if (nj_listener_find(listeners, ip, l->port) == l)
+                at += format_url(l->is_tls ? "https" : "http", ip, l->port, urls + at, n_urls - at);
+        }
     }
     return at;
 }
 
-void nj__ready_format(const struct nj_ports *ports, const struct nj_server_config *config,
-                      bool has_tls, char *text, size_t n)
+void nj__ready_format(const struct nj_ports *ports, const struct nj_settings *settings, char *text,
+                      size_t n)
 {
-    char urls[2 * NJ_SERVER_ADDRS_MAX * URL_BYTES] = "", routes[64] = "";
+    const struct nj_server_config *config = settings->config;
+    char urls[URLS_BYTES] = "", routes[64] = "";
     size_t at = 0;
 
     for (uint32_t k = 0; k < ports->n; k++)
-        at = format_urls(&ports->port[k], config, has_tls, at, urls, sizeof urls);
+        at = format_urls(&ports->port[k], &settings->listeners, at, urls, sizeof urls);
     if (config->n_routes > 0)
         snprintf(routes, sizeof routes, "%s%u route%s", config->root ? " and " : " of ",
                  config->n_routes, config->n_routes == 1 ? "" : "s");
@@ -98,12 +102,12 @@ void nj__ready_log_advice(const struct nj_ports *ports, const struct nj_placemen
 }
 
 void nj__ready_log(const struct nj_ports *ports, const struct nj_shards *shards,
-                   const struct nj_server_config *config, bool has_tls)
+                   const struct nj_settings *settings)
 {
-    char text[2 * NJ_SERVER_ADDRS_MAX * URL_BYTES + PATH_MAX];
+    char text[URLS_BYTES + PATH_MAX];
 
     for (uint32_t k = 0; k < ports->n; k++)
         log_port(&ports->port[k], shards, ports->n == 1);
-    nj__ready_format(ports, config, has_tls, text, sizeof text);
+    nj__ready_format(ports, settings, text, sizeof text);
     nj_log(NJ_LEVEL_INFO, "%s; version %s", text, nj_version());
 }

@@ -50,7 +50,9 @@ static bool init_tcp(struct nj_shard *s, nj_ns now)
         .room = nj__net_tx_room,
         .ctx = s,
     };
-    bool ok = nj_tcp_init(&s->tcp, &c, now) && nj_tcp_listen(&s->tcp, s->cfg.listen_port);
+    bool ok = nj_tcp_init(&s->tcp, &c, now);
+    for (uint32_t i = 0; ok && i < s->cfg.listeners.n; i++)
+        ok = nj_tcp_listen(&s->tcp, &s->cfg.listeners.at[i]);
     explicit_bzero(&c, sizeof c); /* it holds keys */
     return ok;
 }

@@ -53,7 +53,7 @@ struct nj_shard_config {
     struct rte_mempool *tx_pool;        /* this shard's own; see nj_tcp_config.mp */
     struct rte_ip_frag_tbl *frag_table; /* see nj_ip4_reasm_init() */
     struct nj_tx_offload tx;            /* offloads of the device */
-    uint16_t listen_port;               /* without TLS */
+    struct nj_listeners listeners;      /* those with is_tls need conns.tls */
     uint32_t conns_max, half_open_max;
     uint32_t held_max; /* see nj_tcp_config */
     nj_ns time_wait;

@@ -61,7 +61,7 @@ static enum nj_tcp_verdict input_listen(struct nj_tcp *tcp, struct nj_tcp_arriva
         return NJ_VERDICT_DROP;
     if (seg->flags & NJ_TCP_RST)
         return nj__tcp_note_why(a, NJ_VERDICT_DROP, NJ_C_drop_tcp_closed);
-    if (!nj__tcp_is_listening(tcp, seg->tuple.lport))
+    if (!nj__tcp_is_listening(tcp, &seg->tuple))
         return nj__tcp_note_why(a, NJ_VERDICT_DROP_RST, NJ_C_drop_tcp_closed);
     if ((v = check_accept_filter(tcp, a)) != NJ_VERDICT_PASS)
         return v;
@@ -198,7 +198,7 @@ static void act_on_verdict(struct nj_tcp *tcp, struct nj_flow *f, struct nj_tcp_
 static bool is_replaceable_by(const struct nj_tcp *tcp, const struct nj_tcb *t,
                               const struct nj_seg *seg)
 {
-    return t->state == NJ_TCP_TIME_WAIT && nj__tcp_is_listening(tcp, seg->tuple.lport) &&
+    return t->state == NJ_TCP_TIME_WAIT && nj__tcp_is_listening(tcp, &seg->tuple) &&
            nj__time_wait_may_reuse(seg, t->rcv_nxt, t->ts_on, t->ts_recent);
 }
 

@@ -4,20 +4,19 @@
 #include "tcp/tcp_internal.h"
 #include "telem/counters_tcp.h"
 
-bool nj_tcp_listen(struct nj_tcp *tcp, uint16_t port)
+bool nj_tcp_listen(struct nj_tcp *tcp, const struct nj_listener *listener)
 {
-    if (tcp->n_listen == NJ_TCP_LISTEN_MAX)
+    struct nj_listeners *l = &tcp->listeners;
+
+    if (l->n == NJ_LISTENERS_MAX)
         return false;
-    tcp->listen[tcp->n_listen++] = port;
+    l->at[l->n++] = *listener;
     return true;
 }
 
-bool nj__tcp_is_listening(const struct nj_tcp *tcp, uint16_t port)
+bool nj__tcp_is_listening(const struct nj_tcp *tcp, const struct nj_tuple *t)
 {
-    for (uint32_t i = 0; i < tcp->n_listen; i++)
-        if (tcp->listen[i] == port)
-            return true;
-    return false;
+    return nj_listener_find(&tcp->listeners, &t->local, t->lport) != NULL;
 }
 
 bool nj__syn_backlog_full(const struct nj_tcp *tcp)

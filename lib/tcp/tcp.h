@@ -15,6 +15,7 @@
 #include <rte_mempool.h>
 
 #include "base/body_source.h"
+#include "base/listener.h"
 #include "base/pool.h"
 #include "base/prng.h"
 #include "tcp/flow_table.h"
@@ -24,7 +25,6 @@
 #include "wire/emit.h"
 #include "wire/packet.h"
 
-#define NJ_TCP_LISTEN_MAX     8
 #define NJ_TCP_UNFINISHED_MAX 4u /* of a batch */
 
 struct nj_cc_ops;
@@ -95,8 +95,8 @@ struct nj_tcp {
     uint32_t n_held;        /* received mbufs held by all connections, in order or not */
     uint32_t n_runs_shared; /* runs in use beyond each connection's NJ_SENT_RUNS_RESERVED */
     struct nj_prng prng;
-    uint16_t listen[NJ_TCP_LISTEN_MAX];
-    uint32_t n_listen, n_orphans;
+    struct nj_listeners listeners;
+    uint32_t n_orphans;
     uint32_t n_fin_acked_orphans; /* orphans in FIN-WAIT-2: all is acknowledged, the peer's FIN is
                                      missing */
     uint32_t n_half_open, n_time_wait; /* with a control block or without */
@@ -113,8 +113,9 @@ bool nj_tcp_init(struct nj_tcp *tcp, const struct nj_tcp_config *config, nj_ns n
 /* Frees all connections and pools. Sends nothing to the peers. */
 void nj_tcp_fini(struct nj_tcp *tcp);
 
-/* Accept connections to this port. False when NJ_TCP_LISTEN_MAX ports are open already. */
-bool nj_tcp_listen(struct nj_tcp *tcp, uint16_t port);
+/* Accept connections to this address and port. Copies the listener. False when there are
+ * NJ_LISTENERS_MAX of them already. */
+bool nj_tcp_listen(struct nj_tcp *tcp, const struct nj_listener *listener);
 
 /* Number of connections with a user or with unfinished sending: all but TIME-WAIT. */
 uint32_t nj_tcp_conns(const struct nj_tcp *tcp);

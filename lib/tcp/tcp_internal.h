@@ -135,7 +135,7 @@ enum nj_tcp_verdict nj__tcp_input_synchronized(struct nj_tcp *, struct nj_tcb *,
                                                struct nj_tcp_arrival *, nj_ns now);
 
 /* listen.c */
-bool nj__tcp_is_listening(const struct nj_tcp *, uint16_t port);
+bool nj__tcp_is_listening(const struct nj_tcp *, const struct nj_tuple *);
 /* Are as many connections in SYN-RECEIVED as cfg.half_open_max allows? */
 bool nj__syn_backlog_full(const struct nj_tcp *);
 /* Returns NJ_VERDICT_PASS if a SYN may open a connection now, else the verdict for it. */

@@ -148,7 +148,7 @@ enum nj_tcp_verdict nj__time_wait_input(struct nj_tcp *tcp, struct nj_time_wait 
 
     if (seg->flags & NJ_TCP_RST) /* RFC 1337: no assassination */
         return nj__tcp_note_why(a, NJ_VERDICT_DROP, NJ_C_drop_tcp_reset);
-    if (nj__tcp_is_listening(tcp, seg->tuple.lport) &&
+    if (nj__tcp_is_listening(tcp, &seg->tuple) &&
         nj__time_wait_may_reuse(seg, b->rcv_nxt, ts_on, b->ts_recent)) {
         if ((v = nj__time_wait_check_reopen_room(tcp, a, ts_on)) != NJ_VERDICT_PASS)
             return v;

@@ -356,7 +356,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         .ctx = w,
     };
     NJ_CHECK(nj_tcp_init(&w->tcp, &c, w->now));
-    NJ_CHECK(nj_tcp_listen(&w->tcp, 80));
+    NJ_CHECK(nj_tcp_listen(&w->tcp, &(struct nj_listener){.port = 80}));
     for (unsigned i = 0; i < STEPS_MAX && w->left > 0; i++)
         one_step(w);
     end(w);

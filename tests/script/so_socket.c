@@ -218,7 +218,8 @@ int so_listen(void *arg, int fd, int backlog)
         s->backlog = backlog;
     } else if (s->kind != SOCK_FRESH || !s->bound) {
         result = so_fail(EINVAL);
-    } else if (listener_of(w, s->port) || !nj_tcp_listen(&w->tcp, s->port)) {
+    } else if (listener_of(w, s->port) ||
+               !nj_tcp_listen(&w->tcp, &(struct nj_listener){.port = s->port})) {
         result = so_fail(EADDRINUSE);
     } else {
         s->kind = SOCK_LISTENER;

@@ -105,9 +105,11 @@ void probe_tcp_info(const struct nj_tcb *t, struct tcp_info *i)
 
 void probe_unlisten(struct nj_tcp *tcp, uint16_t port)
 {
-    for (uint32_t i = 0; i < tcp->n_listen; i++) {
-        if (tcp->listen[i] == port) {
-            tcp->listen[i] = tcp->listen[--tcp->n_listen];
+    struct nj_listeners *l = &tcp->listeners;
+
+    for (uint32_t i = 0; i < l->n; i++) {
+        if (l->at[i].port == port) {
+            l->at[i] = l->at[--l->n];
             return;
         }
     }

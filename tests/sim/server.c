@@ -125,7 +125,7 @@ static void lane_init(struct sim *sim, uint32_t i, struct rte_mempool *tx_pool)
         .ops = {l, port_rx, port_rx_steered, port_tx, port_forward, port_share},
         .conns.ops.files = files_port(l),
         .tx_pool = tx_pool,
-        .listen_port = SIM_SERVER_PORT,
+        .listeners = {1, {{.port = SIM_SERVER_PORT}}},
         .conns_max = 64 + 2 * sim->mix.n_conns,
         .half_open_max = 32,
         .time_wait = sim->mix.time_wait,
@@ -138,7 +138,8 @@ static void lane_init(struct sim *sim, uint32_t i, struct rte_mempool *tx_pool)
     };
     if (sim->mix.tls.on) {
         c.conns.tls = nj_sim_tls_context(sim->tls);
-        c.conns.tls_port = SIM_TLS_PORT;
+        c.listeners.at[c.listeners.n++] =
+            (struct nj_listener){.port = SIM_TLS_PORT, .is_tls = true};
         c.conns.ops.tls_workers = nj_sim_workers_port(&l->tls_workers);
     }
     for (uint32_t k = 0; k < NJ_RSS_KEY_BYTES; k++) /* the same for all lanes */

@@ -107,7 +107,7 @@ void nj_tsim_host_init(struct tsim *sim, unsigned index)
     nj_tsim_configure(&c, sim->mix.newreno, sim->mix.ecn);
     NJ_CHECK(nj_tcp_init(&h->tcp, &c, sim->now));
     if (index == 1)
-        NJ_CHECK(nj_tcp_listen(&h->tcp, TSIM_LISTEN_PORT));
+        NJ_CHECK(nj_tcp_listen(&h->tcp, &(struct nj_listener){.port = TSIM_LISTEN_PORT}));
 }
 
 void nj_tsim_host_fini(struct tsim_host *h)

@@ -436,7 +436,7 @@ static inline struct nj_shard_config rig_config(struct rig *r)
                 .replicate = rig_share},
         .conns.ops.files = {.ctx = r, .submit = rig_submit, .poll = rig_poll},
         .tx_pool = r->tx_pool,
-        .listen_port = RIG_PORT,
+        .listeners = {1, {{.port = RIG_PORT}}},
         .conns_max = RIG_PEERS,
         .half_open_max = RIG_PEERS,
         .time_wait = 2 * NJ_SEC,

@@ -148,7 +148,7 @@ void nj_dsl_init(struct world *w, const struct dsl_options *options)
         .ctx = w,
     };
     cr_assert(nj_tcp_init(&w->tcp, &c, w->now));
-    cr_assert(nj_tcp_listen(&w->tcp, DSL_PORT));
+    cr_assert(nj_tcp_listen(&w->tcp, &(struct nj_listener){.port = DSL_PORT}));
     if (o->has_iss) { /* it ticks every 4 us: some hour within five is the right one */
         uint32_t ahead = o->iss - nj__tcp_isn(&w->tcp, &w->tuple, w->now);
         w->now += ahead * (4 * NJ_US);

@@ -78,8 +78,8 @@ static inline void tls_rig_start(struct tls_rig *t)
 {
     t->r = rig_alloc(t->n_rx_mbufs, t->n_tx_mbufs);
     struct nj_shard_config s = rig_config(t->r);
-    s.listen_port = t->clear ? RIG_PORT : 81;
-    s.conns.tls_port = t->clear ? 81 : RIG_PORT;
+    s.listeners.at[0] =
+        (struct nj_listener){.port = RIG_PORT, .is_tls = !t->clear, .has_proxy = t->proxied};
     s.conns.tls = &t->current;
     s.conns.preface_timeout = 10 * NJ_SEC;
     s.conns_max = t->conns_max ? t->conns_max : s.conns_max;
@@ -87,7 +87,6 @@ static inline void tls_rig_start(struct tls_rig *t)
     s.conns.routes = t->routes;
     s.conns.policy = t->policy;
     s.conns.access = t->access;
-    s.conns.proxy_port[0] = t->proxied ? RIG_PORT : 0;
     s.conns.ops.tls_workers = (struct nj_worker_ops){
         .ctx = t, .submit = tls_rig_submit, .poll = tls_rig_poll, .flush = tls_rig_flush};
     rig_new_with(t->r, &s);

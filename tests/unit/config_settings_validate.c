@@ -433,7 +433,7 @@ Test(config_settings_validate, proxy_protocol)
                "the configuration file: only these may connect to that port");
     c.trusted_proxy[0] = "10.0.0.0/8";
     cr_assert_eq(nj_settings_from_config(&s, &c, said, sizeof said), 0, "%s", said);
-    cr_expect(s.proxy_port[0] == 80 && s.proxy_port[1] == 0);
+    cr_expect(s.listeners.n == 1 && s.listeners.at[0].port == 80 && s.listeners.at[0].has_proxy);
     nj_settings_free(&s);
     for (size_t i = 0; i < NJ_ARRAY_LEN(wrong); i++) {
         c.proxy_protocol[0] = wrong[i];
@@ -448,7 +448,8 @@ Test(config_settings_validate, proxy_protocol)
     c.tls_cert[0] = c.tls_key[0] = "a.pem";
     c.proxy_protocol[1] = "443";
     cr_assert_eq(nj_settings_from_config(&s, &c, said, sizeof said), 0, "%s", said);
-    cr_expect(s.proxy_port[0] == 80 && s.proxy_port[1] == 443);
+    cr_expect(s.listeners.n == 2 && s.listeners.at[1].port == 443 && s.listeners.at[1].is_tls &&
+              s.listeners.at[0].has_proxy && s.listeners.at[1].has_proxy);
     nj_settings_free(&s);
     c.proxy_protocol[1] = "444";
     expect(&c, "--proxy-protocol 444: expected a port that the server listens on, that of --listen "

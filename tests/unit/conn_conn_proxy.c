@@ -27,7 +27,7 @@ static void begin(void)
     h = hr_new(routes, NJ_ARRAY_LEN(routes));
     r = h->r;
     h->config.conns.policy = &policy;
-    h->config.conns.proxy_port[0] = RIG_PORT;
+    h->config.listeners.at[0].has_proxy = true;
     h->config.conns.access = book_begin(BOOK_LINES);
     hr_start(h);
 }

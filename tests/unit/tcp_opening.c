@@ -41,6 +41,21 @@ Test(tcp_opening, closed_port_resets)
     nj_dsl_fini(&w);
 }
 
+/* RFC 9293 3.9.1.1: a passive OPEN may name the local address. */
+Test(tcp_opening, listener_of_one_address)
+{
+    struct world w;
+    nj_dsl_init(&w, NULL);
+    struct nj_listener *l = w.tcp.listeners.at;
+    *l = (struct nj_listener){.addr = {{1}}, .port = DSL_PORT, .has_addr = true};
+    SEND(&w, .flags = S);
+    EXPECT(&w, .flags = RA, .seq = 0 - w.iss, .ack = 1);
+    l->addr = w.tuple.local;
+    SEND(&w, .flags = S);
+    EXPECT(&w, .flags = SA, .ack = 1);
+    nj_dsl_fini(&w);
+}
+
 /* RFC 9293 3.10.7.2; sentences 5, 6 */
 Test(tcp_opening, listener_takes_only_syn)
 {

@@ -188,7 +188,7 @@ static struct rig *rig_new(uint32_t n_attackers)
                               .room = room,
                               .ctx = g};
     cr_assert(nj_tcp_init(&g->tcp, &c, g->now));
-    cr_assert(nj_tcp_listen(&g->tcp, DSL_PORT));
+    cr_assert(nj_tcp_listen(&g->tcp, &(struct nj_listener){.port = DSL_PORT}));
     return g;
 }
 

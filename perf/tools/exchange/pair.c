@@ -90,7 +90,6 @@ static struct nj_shard_config common(struct pair *p, bool client)
                 .forward = forward_none,
                 .replicate = replicate_none},
         .tx_pool = client ? p->client_tx : p->server_tx,
-        .listen_port = SERVER_PORT,
         .conns_max = p->shape->n_conns + p->shape->n_conns / 8 + 64, /* far from full */
         .half_open_max = 1024,
         .time_wait = TIME_WAIT,
@@ -121,6 +120,7 @@ static bool start_server(struct pair *p)
 {
     struct nj_shard_config c = common(p, false);
 
+    c.listeners = (struct nj_listeners){1, {{.port = SERVER_PORT}}};
     c.ecn = true; /* the server's default */
     c.ops.rx = server_rx;
     c.ops.tx = server_tx;
@@ -130,7 +130,7 @@ static bool start_server(struct pair *p)
     c.conns.policy = &p->sites.policy;
     if (p->shape->tls) {
         c.conns.tls = &p->tls.current;
-        c.conns.tls_port = TLS_PORT;
+        c.listeners.at[c.listeners.n++] = (struct nj_listener){.port = TLS_PORT, .is_tls = true};
         c.conns.ops.tls_workers = server_tls_workers(&p->tls);
     }
     p->server = start(&c);
@@ -160,7 +160,6 @@ static bool start_client(struct pair *p)
                  .upload_bytes = handler_upload(&p->handler),
                  .window = 16u << 20},
     };
-    c.listen_port = 1;
     c.conns.fibers_max = 1;
     c.ops.rx = client_rx;
     c.ops.tx = client_tx;

@@ -24,7 +24,6 @@
 #include "dpdk/tsc_clock.h"
 #include "report.h"
 
-#define LISTEN_PORT 1u /* nobody asks there */
 #define CLOSE_TIME  (2 * NJ_SEC)
 #define CLOSED_TIME (200 * NJ_MS) /* for the last ACKs, which a peer may need again */
 #define ENDED_MAX   100u          /* connections, and an eighth, while others are opened */
@@ -74,7 +73,6 @@ static bool up_shard(uint32_t i, nj_ns now)
         .tx = l->port.tx,
         .tx_pool = l->port.tx_pool[i],
         .frag_table = l->port.frags[i],
-        .listen_port = LISTEN_PORT,
         .conns_max = l->o.n_conns / l->n + 1024,
         .half_open_max = 1,
         .time_wait = TIME_WAIT,
