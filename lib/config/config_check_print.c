@@ -135,19 +135,6 @@ static void report_eal(struct nj__report *r, const struct nj_presets *p)
         nj__report_add(r, "%s%s", i > 1 ? " " : "", p->argv[i]);
 }
 
-static void report_listeners(struct nj__report *r, const struct nj_settings *s)
-{
-    const struct nj_server_config *c = s->config;
-
-    for (uint32_t i = 0; i < (c->tls_cert[0] ? 2 : 1); i++) {
-        uint16_t port = i > 0 ? c->tls_port : c->listen_port;
-        nj__report_listener(r, c, i > 0, NULL);
-        for (uint32_t k = 0; k < NJ_SERVER_PROXY_MAX; k++)
-            if (s->proxy_port[k] == port)
-                nj__report_value(r, "proxy_protocol", "each connection begins with a PROXY header");
-    }
-}
-
 static void report_section(struct nj__report *r, const struct nj_policy_file *f,
                            const struct nj_ini_section *s)
 {
@@ -416,7 +403,8 @@ int nj_server_check(const struct nj_server_config *config)
         r.shows_places = true;
         rc = nj__config_explain(&settings, tls, &r, why, sizeof why);
     } else if (rc == 0) {
-        report_listeners(&r, &settings);
+        for (uint32_t i = 0; i < settings.listeners.n; i++)
+            nj__report_listener(&r, &settings, i);
         report_policy(&r, settings.policy, settings.config);
         report_eal(&r, &presets);
         if (why[0])

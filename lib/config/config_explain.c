@@ -380,36 +380,53 @@ static void report_answer(const struct explain *x, const struct nj_policy_verdic
         nj__report_value(x->r, "without a client certificate", "403");
 }
 
-void nj__report_listener(struct nj__report *r, const struct nj_server_config *c, bool is_tls,
-                         const struct nj_ini_entry *at)
+void nj__report_listener(struct nj__report *r, const struct nj_settings *s, uint32_t i)
 {
-    char port[16];
+    const struct nj_listener *l = &s->listeners.at[i];
+    const struct nj_ini_section *at = s->policy->listeners.n > 0 ? s->policy->listener_at[i] : NULL;
+    const struct nj_ini_entry *e = nj__policy_find_entry(s->policy, l->is_tls ? "tls" : "network",
+                                                         l->is_tls ? "port" : "listen");
+    char text[NJ_LISTENER_TEXT_BYTES];
 
-    snprintf(port, sizeof port, "%u", is_tls ? c->tls_port : c->listen_port);
-    nj__report_item(r, "listener", port, at ? at->file : NULL, at ? at->line : 0);
-    nj__report_value(r, "protocols", "%s%s", is_tls ? "TLS 1.3 with " : "",
-                     c->no_http1 ? "HTTP/2" : "HTTP/2, HTTP/1.1");
+    nj__listener_format(l, text);
+    if (at)
+        nj__report_item(r, "listener", text, at->file, at->line);
+    else
+        nj__report_item(r, "listener", text, e ? e->file : NULL, e ? e->line : 0);
+    if (at)
+        nj__report_value(r, "section", "%s", at->name);
+    nj__report_value(r, "protocols", "%s%s", l->is_tls ? "TLS 1.3 with " : "",
+                     s->config->no_http1 ? "HTTP/2" : "HTTP/2, HTTP/1.1");
+    if (l->has_proxy)
+        nj__report_value(r, "proxy_protocol", "each connection begins with a PROXY header");
 }
 
-static void report_listener(const struct explain *x)
+/* Those at the port of the URL, or if it names none and there are none, those at other ports. */
+static void report_listeners(const struct explain *x)
 {
-    const struct nj_server_config *c = x->s->config;
-    const struct nj_ini_entry *e = x->is_tls ? nj__policy_find_entry(x->f, "tls", "port")
-                                             : nj__policy_find_entry(x->f, "network", "listen");
-    uint16_t port = x->port     ? x->port
-                    : x->is_tls ? 443
-                                : 80,
-             listens = x->is_tls ? c->tls_port : c->listen_port;
+    const struct nj_listeners *all = &x->s->listeners;
+    struct nj_str host = nj_host_of_authority(x->authority);
+    uint16_t port = x->port ? x->port : x->is_tls ? 443 : 80;
+    uint32_t n_brackets = host.p[0] == '[' ? 2 : 0, n = 0;
+    struct nj_addr addr;
+    bool has_addr = nj_address_parse(host.p + n_brackets / 2, host.n_bytes - n_brackets, &addr);
 
-    if ((x->is_tls && !c->tls_cert[0]) || (x->port != 0 && listens != port)) {
-        nj__report_item(x->r, "listener", "none", NULL, 0);
-        nj__report_value(x->r, "note", "no port speaks %s%s", x->is_tls ? "https" : "http",
-                         x->port ? " at the port of the URL" : "");
+    for (int others = 0; others <= (x->port == 0) && n == 0; others++)
+        for (uint32_t i = 0; i < all->n; i++) {
+            const struct nj_listener *l = &all->at[i];
+            if (l->is_tls != x->is_tls || (!others && l->port != port) ||
+                (has_addr && nj_listener_find(all, &addr, l->port) != l))
+                continue;
+            n++;
+            nj__report_listener(x->r, x->s, i);
+            if (others)
+                nj__report_value(x->r, "note", "the URL's port is %u", port);
+        }
+    if (n > 0)
         return;
-    }
-    nj__report_listener(x->r, c, x->is_tls, e);
-    if (listens != port)
-        nj__report_value(x->r, "note", "the URL's port is %u", port);
+    nj__report_item(x->r, "listener", "none", NULL, 0);
+    nj__report_value(x->r, "note", "no port speaks %s%s", x->is_tls ? "https" : "http",
+                     x->port ? " at the port of the URL" : "");
 }
 
 void nj__report_certificate(struct nj__report *r, const struct nj_tls_cert_text *cert)
@@ -452,7 +469,7 @@ static void explain_rules(struct explain *x, const struct nj_sites *sites)
     if (site != UINT32_MAX)
         find_sections(x, site);
     report_request(x);
-    report_listener(x);
+    report_listeners(x);
     if (x->is_tls && x->tls)
         report_certificate_of_host(x);
     report_sections(x);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What answers a request, for --check --explain, and the ports that take one. One thread. */
+/* What answers a request, for --check --explain, and the listeners that take one. One thread. */
 #pragma once
 
 #include "config/check_report.h"
@@ -15,7 +15,5 @@ int nj__config_explain(const struct nj_settings *s, const struct nj_tls_server_c
 /* A certificate, with its names and its end. */
 void nj__report_certificate(struct nj__report *r, const struct nj_tls_cert_text *cert);
 
-/* Begins the item of a listener, that of --listen or of TLS; `at`: the line of its port, or NULL.
- */
-void nj__report_listener(struct nj__report *r, const struct nj_server_config *c, bool is_tls,
-                         const struct nj_ini_entry *at);
+/* Reports the i-th listener. */
+void nj__report_listener(struct nj__report *r, const struct nj_settings *s, uint32_t i);

@@ -106,6 +106,17 @@ const struct nj_option nj_options[] = {
     {.name = "newreno", .section = "network", SWITCH(newreno),
      .help = "use NewReno congestion control in place of CUBIC"},
     {.name = "no-ecn", .section = "network", SWITCH(no_ecn), .help = "disable ECN (RFC 3168)"},
+    {KEY_AT("listen NAME", "port", "PORT"),
+     .help = "TCP port of a listener; 80, or 443 with tls = yes. A file has up to 8 such sections, "
+             "in place of [network] listen and proxy_protocol, [tls] port, and their options"},
+    {KEY_AT("listen NAME", "address", "ADDRESS|any"),
+     .help = "one address of the server, which then goes before a listener for any address at the "
+             "port; any: all of them"},
+    {KEY_AT("listen NAME", "tls", "yes|no"),
+     .help = "clients are served with TLS 1.3, by the certificates of [tls]"},
+    {KEY_AT("listen NAME", "proxy_protocol", "yes|no"),
+     .help = "each connection begins with a header of the PROXY protocol, version 1 or 2, which "
+             "names the client; only from trusted proxies"},
 
     {.name = "tls-cert", .group = "tls", .section = "tls", .key = "cert", LIST(tls_cert),
      .value = "FILE", .reload = NJ_RELOAD_VALUE,

@@ -15,7 +15,7 @@
 #include "config/site_sections.h"
 
 /* CONFIG: a section of options alone. HOURS: of a class or the server, in some hours. */
-enum kind { SERVER, CLIENT, LIST, CLASS, SITE, SITE_PATH, CONFIG, HOURS, INVALID };
+enum kind { SERVER, CLIENT, LIST, CLASS, LISTEN, SITE, SITE_PATH, CONFIG, HOURS, INVALID };
 
 /* Their first word, all words, and the section of the option table that has the keys. */
 static const struct form {
@@ -25,6 +25,7 @@ static const struct form {
     [CLIENT] = {"client", "client", "client"},
     [LIST] = {"list", "list NAME", "list NAME"},
     [CLASS] = {"class", "class NAME", "class NAME"},
+    [LISTEN] = {"listen", "listen NAME", "listen NAME"},
     [SITE] = {"site", "site NAME", "site NAME"},
     [SITE_PATH] = {"path", "path SITE PATH", "site NAME"},
 };
@@ -33,7 +34,7 @@ static const struct form {
 struct section {
     const struct nj_ini_section *ini;
     enum kind kind;
-    uint32_t index;    /* of the list, class, override, site or path */
+    uint32_t index;    /* of the list, class, override, listener, site or path */
     const char *table; /* as in struct form */
 };
 
@@ -179,6 +180,17 @@ static enum kind declare_class(struct nj__policy_reader *r, struct section *s, c
     return CLASS;
 }
 
+static enum kind declare_listener(struct nj__policy_reader *r, struct section *s)
+{
+    struct nj_policy_file *f = r->f;
+
+    if (f->listeners.n == NJ_LISTENERS_MAX)
+        return section_error(r, s, "at most 8 sections of listeners");
+    s->index = f->listeners.n++;
+    f->listener_at[s->index] = s->ini;
+    return LISTEN;
+}
+
 /* After all classes are known. */
 static void declare_override(struct nj__policy_reader *r, struct section *s)
 {
@@ -213,7 +225,8 @@ static enum kind unknown_section(struct nj__policy_reader *r, const struct secti
     if (!near)
         return section_error(r, s,
                              "eal, network, tls, files, storage, limits, log, user, process, "
-                             "server, client, list NAME, class NAME, site NAME or path SITE PATH");
+                             "server, client, listen NAME, list NAME, class NAME, site NAME or "
+                             "path SITE PATH");
     for (uint32_t i = 0; i < CONFIG; i++)
         near = near == forms[i].word ? forms[i].form : near;
     nj_diag_at(r->faults, s->ini, "[%s]: unknown section: did you mean [%s]?", s->ini->name, near);
@@ -242,13 +255,17 @@ static enum kind classify_section(struct nj__policy_reader *r, struct section *s
     s->table = kind < CONFIG ? forms[kind].table : name;
     if ((kind == SERVER && n == 2) || (kind == CLASS && n == 3))
         return HOURS;
-    if (kind == LIST || kind == CLASS) {
+    if (kind == LIST || kind == CLASS || kind == LISTEN) {
         if (n != 2)
             return section_error(r, s,
-                                 n == 1 ? "a name after it" : "one name, or a name and hours");
+                                 kind != CLASS ? "one name after it"
+                                 : n == 1      ? "a name after it"
+                                               : "one name, or a name and hours");
         if (!nj__policy_is_valid_name(word[1]))
             return section_error(r, s, "a name of up to 31 letters, digits and _");
-        return kind == LIST ? declare_list(r, s, word[1]) : declare_class(r, s, word[1]);
+        return kind == LIST    ? declare_list(r, s, word[1])
+               : kind == CLASS ? declare_class(r, s, word[1])
+                               : declare_listener(r, s);
     }
     if (kind == SITE_PATH)
         return n == 3 ? SITE_PATH
@@ -446,6 +463,8 @@ static void read_entry(struct nj__policy_reader *r, struct section *s, const str
         read_config(r, o, e);
     else if (s->kind == CONFIG)
         read_eal(r, e);
+    else if (s->kind == LISTEN)
+        nj__listener_parse_key(r, s->index, e->key, e);
     else if (!nj__site_parse_key(r, s->kind == SITE, s->index, e->key, e))
         report_unknown_key(r, s, e);
 }
@@ -531,6 +550,7 @@ static void read_sections(struct nj__policy_reader *r)
         if (sections[i].kind != INVALID)
             read_section(r, &sections[i]);
     check_classes(r);
+    nj__listeners_check(r);
     r->root = r->root ? r->root : r->file_config.root;
     nj__site_check(r);
     free(sections);

@@ -10,6 +10,7 @@
 
 #include <nightjar/server.h>
 
+#include "base/listener.h"
 #include "config/class_limit_keys.h"
 #include "config/ini_file_diagnostics.h"
 #include "dpdk/address_list_lookup.h"
@@ -57,6 +58,8 @@ struct nj_policy_file {
     struct nj_ini *ini; /* owns the strings; without a file it is empty */
     uint32_t n_eal;
     const struct nj_ini_entry *eal[NJ_POLICY_EAL_MAX]; /* lines of [eal] */
+    struct nj_listeners listeners;                     /* of [listen NAME] */
+    const struct nj_ini_section *listener_at[NJ_LISTENERS_MAX];
 
     struct nj_class_keys server;
     uint32_t allow, deny;
@@ -158,7 +161,17 @@ void nj__policy_parse_match_key(struct nj__policy_reader *r, struct nj_class_def
 /* Parse names of lists. Returns them as bits. */
 uint32_t nj__policy_parse_list_names(struct nj__policy_reader *r, const struct nj_ini_entry *e);
 
+/* settings_listeners.c: parse a key of [listen NAME]. False: no such key. */
+bool nj__listener_parse_key(struct nj__policy_reader *r, uint32_t index, const char *key,
+                            const struct nj_ini_entry *e);
+/* Set ports that no key has set, and report two listeners at one address and port. */
+void nj__listeners_check(struct nj__policy_reader *r);
+
 /* policy_parse_util.c: helpers of the parsers. */
+
+/* "80", "192.0.2.1:80" or "[2001:db8::1]:80". Returns `text`. */
+#define NJ_LISTENER_TEXT_BYTES 64u
+const char *nj__listener_format(const struct nj_listener *l, char text[NJ_LISTENER_TEXT_BYTES]);
 
 /* "FILE:LINE: KEY = VALUE: expected EXPECTED" */
 void nj__policy_report_bad_value(struct nj__policy_reader *r, const struct nj_ini_entry *e,

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reports bad values, splits comma-separated lists, validates names, and finds the closest known
- * name (Levenshtein distance), or ours for a word of another server. */
+/* Reports bad values, splits comma-separated lists, validates names, finds the closest known name
+ * (Levenshtein distance), or ours for a word of another server, and formats listeners. */
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "config/policy_file.h"
+#include "log/address_text.h"
 
 void nj__policy_report_bad_value(struct nj__policy_reader *r, const struct nj_ini_entry *e,
                                  const char *expected)
@@ -102,4 +104,16 @@ const char *nj__policy_our_word(const char *word)
         if (strcasecmp(foreign[i][0], word) == 0)
             return foreign[i][1];
     return NULL;
+}
+
+const char *nj__listener_format(const struct nj_listener *l, char text[NJ_LISTENER_TEXT_BYTES])
+{
+    char addr[NJ_ADDRESS_TEXT_BYTES] = "";
+    bool is_v6 = l->has_addr && !nj_addr_is_v4(&l->addr);
+
+    if (l->has_addr)
+        nj_address_text(&l->addr, addr);
+    snprintf(text, NJ_LISTENER_TEXT_BYTES, "%s%s%s%s%u", is_v6 ? "[" : "", addr, is_v6 ? "]" : "",
+             l->has_addr ? ":" : "", l->port);
+    return text;
 }

@@ -119,6 +119,38 @@ static bool same_eal(const struct nj_policy_file *a, const struct nj_policy_file
     return same;
 }
 
+/* What the listener of that section is, or "not set". */
+static const char *describe_listener(const struct nj_policy_file *f, const char *section,
+                                     char *text, size_t n)
+{
+    char at[NJ_LISTENER_TEXT_BYTES];
+
+    snprintf(text, n, "not set");
+    for (uint32_t i = 0; i < f->listeners.n; i++) {
+        const struct nj_listener *l = &f->listeners.at[i];
+        if (nj_ini_compare_names(f->listener_at[i]->name, section) == 0)
+            snprintf(text, n, "%s%s%s", nj__listener_format(l, at), l->is_tls ? " with TLS" : "",
+                     l->has_proxy ? " behind a PROXY header" : "");
+    }
+    return text;
+}
+
+/* Names the sections of `in`, one of both files, that have changed, or are not in `to`. */
+static void note_listeners(const struct nj_policy_file *from, const struct nj_policy_file *to,
+                           const struct nj_policy_file *in, struct nj_diags *notes)
+{
+    char was[128], is[128];
+
+    for (uint32_t i = 0; i < in->listeners.n; i++) {
+        const struct nj_ini_section *s = in->listener_at[i];
+        describe_listener(from, s->name, was, sizeof was);
+        describe_listener(to, s->name, is, sizeof is);
+        if (strcmp(was, is) != 0 && (in == to || strcmp(is, "not set") == 0))
+            nj_diag_add(notes, s->file, in == to ? s->line : 0, "[%s]: %s -> %s: " RESTART_HOW,
+                        s->name, was, is);
+    }
+}
+
 void nj_policy_file_keep_restart_keys(const struct nj_policy_file *f,
                                       const struct nj_policy_file *first,
                                       const struct nj_server_config *from,
@@ -129,6 +161,8 @@ void nj_policy_file_keep_restart_keys(const struct nj_policy_file *f,
     if (!same_eal(f, first))
         nj_diag_add(notes, config->policy_file, f->n_eal ? f->eal[0]->line : 0,
                     "[eal] changed: " RESTART_HOW);
+    note_listeners(first, f, f, notes);
+    note_listeners(first, f, first, notes);
     for (uint32_t i = 0; (o = nj_config_file_option_at(i)); i++) {
         if (!nj_config_needs_restart(o, from, config))
             continue;

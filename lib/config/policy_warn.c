@@ -344,12 +344,25 @@ static void warn_of_proxies(const struct warn_ctx *w)
     }
 }
 
+static void warn_of_listeners(const struct warn_ctx *w)
+{
+    const struct nj_listeners *l = &w->f->listeners;
+    bool has_tls = l->n == 0;
+
+    for (uint32_t i = 0; i < l->n; i++)
+        has_tls |= l->at[i].is_tls;
+    const struct nj_ini_section *tls = nj__policy_find_section(w->f, "tls");
+    if (!has_tls && tls)
+        warn_no_effect(w, tls, "cert", "no section [listen NAME] has tls = yes");
+}
+
 void nj_policy_warn(const struct nj_policy_file *f, const char *path,
                     const struct nj_server_config *given, struct nj_diags *warnings)
 {
     const struct warn_ctx w = {f, path, given, warnings};
 
     warn_of_proxies(&w);
+    warn_of_listeners(&w);
     warn_of_text(&w);
     warn_of_shadows(&w);
     warn_of_rates(&w);

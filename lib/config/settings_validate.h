@@ -37,7 +37,8 @@ struct nj_settings {
     struct nj_settings_port port[NJ_SERVER_PORTS_MAX];
     bool has_rss_key;              /* else a random key is generated at start */
     struct nj_rss_key rss_key;     /* secret */
-    struct nj_listeners listeners; /* of --listen and --tls-port, in this order */
+    struct nj_listeners listeners; /* of the policy's sections, or without any, of --listen and
+                                      --tls-port, in this order */
     struct nj_routes *routes;
     struct nj_http_options http;
     struct nj_mime_table *mime;

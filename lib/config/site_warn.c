@@ -130,6 +130,30 @@ static void warn_of_loop(const struct ctx *w, const struct section *x)
              e->value, x->path);
 }
 
+static bool is_https_port(const struct ctx *w, const char *port)
+{
+    const struct nj_listeners *l = &w->f->listeners;
+
+    for (uint32_t i = 0; i < l->n; i++)
+        if (l->at[i].is_tls && l->at[i].port == strtoul(port, NULL, 10))
+            return true;
+    return strcmp(port, w->tls_port) == 0;
+}
+
+/* The file has sections of listeners: the first of them with TLS. */
+static void find_https_listener(struct ctx *w, char *port, size_t n)
+{
+    const struct nj_listeners *l = &w->f->listeners;
+    uint32_t i = 0;
+
+    while (i < l->n && !l->at[i].is_tls)
+        i++;
+    w->has_tls &= i < l->n;
+    w->tls_port = port;
+    if (i < l->n)
+        snprintf(port, n, "%u", l->at[i].port);
+}
+
 /* Https, where no port has TLS, or another one. A trusted proxy may have it. */
 static void warn_of_https(const struct ctx *w, const struct section *x)
 {
@@ -143,7 +167,7 @@ static void warn_of_https(const struct ctx *w, const struct section *x)
         nj__warn(w, e, "%s = %s: no port of this server speaks https: set cert and key in [tls]",
                  e->key, e->value);
     if (to && w->has_tls && !w->f->trusted &&
-        strcmp(to->value[5] == ':' ? to->value + 6 : "443", w->tls_port) != 0)
+        !is_https_port(w, to->value[5] == ':' ? to->value + 6 : "443"))
         nj__warn(w, to,
                  "redirect = %s: https is at port %s of this server: expected redirect = https:%s",
                  to->value, w->tls_port, w->tls_port);
@@ -327,6 +351,8 @@ void nj__site_warn(const struct nj_policy_file *f, const struct nj_server_config
     w.has_tls = s->has_cert || value_of(&w, given->tls_cert[0], "tls", "cert", NULL);
     w.tls_port =
         value_of(&w, nj_config_is_set(given, "tls-port") ? port : NULL, "tls", "port", "443");
+    if (f->listeners.n > 0)
+        find_https_listener(&w, port, sizeof port);
     w.root = value_of(&w, given->root, "files", "root", NULL);
     w.dotfiles = value_of(&w, given->dotfiles, "files", "dotfiles", NULL);
     for (uint32_t i = 0; i < s->n_paths && w.has_exception; i++)

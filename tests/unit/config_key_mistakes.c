@@ -24,6 +24,7 @@ static const char *section_of(const struct nj_option *o)
            : strcmp(o->section, "site NAME") == 0      ? "site x"
            : strcmp(o->section, "path NAME PATH") == 0 ? "path x /x/"
            : strcmp(o->section, "list NAME") == 0      ? "list a"
+           : strcmp(o->section, "listen NAME") == 0    ? "listen a"
                                                        : o->section;
 }
 
@@ -61,6 +62,10 @@ static const char *const of_keys[][2] = {
     {"header", "x: y"},
     {"file", "/dev/null"},
     {"trusted_proxy", "192.0.2.1"},
+    {"port", "8080"},
+    {"address", "192.0.2.1"},
+    {"tls", "yes"},
+    {"proxy_protocol", "yes"},
     {"index", "a"},
     {"error_page", "404=/a"},
     {"default_type", "text/plain"},

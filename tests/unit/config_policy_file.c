@@ -66,8 +66,8 @@ static const struct {
     {"[sever]\n", "1: [sever]: unknown section: did you mean [server]?\n"},
     {"[clas x]\n", "1: [clas x]: unknown section: did you mean [class NAME]?\n"},
     {"[qqqqqqqqqqqqq]\nx = 1\n", "1: [qqqqqqqqqqqqq]: expected eal, network, tls, files, storage, "
-                                 "limits, log, user, process, server, client, list NAME, class "
-                                 "NAME, site NAME or path SITE PATH\n"},
+                                 "limits, log, user, process, server, client, listen NAME, list "
+                                 "NAME, class NAME, site NAME or path SITE PATH\n"},
     {"[class]\n", "1: [class]: expected a name after it\n"},
     {"[class a-b]\npath = /\n", "1: [class a-b]: expected a name of up to 31 letters, digits and "
                                 "_\n"},
@@ -83,7 +83,8 @@ static const struct {
                                       "nightjar.conf(5) lists for it\n"},
     {"[limits]\nuser = www\n", "2: user: unknown in [limits]: it belongs in [user] as name\n"},
     {"[tls]\ntls_cert = a\n", "2: tls_cert: unknown in [tls]: did you mean cert?\n"},
-    {"[files]\nport = 1\n", "2: port: unknown in [files]: it belongs in [network] or [tls]\n"},
+    {"[files]\nport = 1\n",
+     "2: port: unknown in [files]: it belongs in [network] or [listen NAME] or [tls]\n"},
     {"[server]\nrate-per-client = 1B/s\n",
      "2: rate_per_client: unknown in [server]: it belongs in [class default] as client_rate\n"},
     {"[eal]\nargumens = -l 1\n", "2: argumens: unknown in [eal]: did you mean arguments?\n"},

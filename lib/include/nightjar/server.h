@@ -140,7 +140,9 @@ struct nj_server_config {
     uint16_t rx_ring;    /**< descriptors of each receive queue, 64..8192; 0: 1024. Adjusted to the
                             bounds of the device */
     uint16_t tx_ring;    /**< the same for each transmit queue */
-    uint16_t listen_port;          /**< TCP port; 80 */
+    uint16_t listen_port;          /**< TCP port; 80. Sections [listen NAME] of `policy_file` are in
+                                      place of it, of `tls_port` and `proxy_protocol`, which must
+                                      not be set beside them */
     const char *root;              /**< folder to serve; required without routes */
     const struct nj_route *routes; /**< handlers, tried before the folder; see handler.h */
     uint32_t n_routes;             /**< number of routes, at most NJ_ROUTES_MAX */
