@@ -113,7 +113,7 @@ const struct nj_option nj_options[] = {
      .help = "one address of the server, which then goes before a listener for any address at the "
              "port; any: all of them"},
     {KEY_AT("listen NAME", "tls", "yes|no"),
-     .help = "clients are served with TLS 1.3, by the certificates of [tls]"},
+     .help = "clients are served with TLS 1.3, by the certificates of [tls] and of sites"},
     {KEY_AT("listen NAME", "proxy_protocol", "yes|no"),
      .help = "each connection begins with a header of the PROXY protocol, version 1 or 2, which "
              "names the client; only from trusted proxies"},

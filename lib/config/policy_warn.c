@@ -351,9 +351,8 @@ static void warn_of_listeners(const struct warn_ctx *w)
 
     for (uint32_t i = 0; i < l->n; i++)
         has_tls |= l->at[i].is_tls;
-    const struct nj_ini_section *tls = nj__policy_find_section(w->f, "tls");
-    if (!has_tls && tls)
-        warn_no_effect(w, tls, "cert", "no section [listen NAME] has tls = yes");
+    for (uint32_t i = 0; i < w->f->ini->n_sections && !has_tls; i++)
+        warn_no_effect(w, &w->f->ini->section[i], "cert", "no section [listen NAME] has tls = yes");
 }
 
 void nj_policy_warn(const struct nj_policy_file *f, const char *path,

@@ -82,8 +82,8 @@ static uint64_t hash_set(const struct nj_tls_set *set)
     uint64_t h = hash_text(set->client_cert_required, set->client_ca ? set->client_ca : "");
 
     for (uint32_t i = 0; i < set->n_identities; i++)
-        h = hash_text(h, set->identities[i].cert);
-    return h;
+        h = hash_text(hash_text(h, set->identities[i].cert), set->identities[i].key);
+    return set->n_identities > 0 ? h | 1 : 0; /* 0: there is no TLS */
 }
 
 /* What a site does not say is as in [tls], which `own` has. */
@@ -104,8 +104,8 @@ static int complete_site(struct nj_settings *s, uint32_t site, const struct nj_t
     set->client_ca = !ca ? own->client_ca : strcmp(ca->value, "none") == 0 ? NULL : ca->value;
     set->client_cert_required =
         set->client_ca && (ca || optional ? !is_optional : own->client_cert_required);
-    uint64_t id = hash_set(set);
-    set->id = id == hash_set(own) ? 0 : id;
+    set->id = hash_set(set);
+    def->own_files = own->id;
     def->rules.identity = (struct nj_site_identity){
         hash_text(1, def->n_names > 0 ? def->names[0].p : "default"), set->id};
     if (set->client_ca && set->n_identities == 0)
@@ -146,6 +146,7 @@ static int complete_sites(struct nj_settings *s, char *why, size_t n)
                                .client_cert_required = c->tls_client_ca && !c->tls_client_optional};
     for (uint32_t i = 0; i < own->n_identities; i++)
         pair[i] = (struct nj_tls_identity_files){c->tls_cert[i], c->tls_key[i]};
+    own->id = hash_set(own);
     for (uint32_t i = 0; rc == 0 && i < sites->n_sites; i++)
         rc = complete_site(s, i, own, why, n);
     for (uint32_t i = 0; rc == 0 && i < sites->n_sites; i++)
@@ -224,7 +225,7 @@ bool nj_settings_ask_clients(const struct nj_settings *s)
 }
 
 /* The identities of server names. NULL: there is no memory. */
-static struct nj_sites *make_names(const struct nj_site_sections *sites)
+static struct nj_sites *make_names(const struct nj_site_sections *sites, uint64_t own)
 {
     struct nj_site_def *defs = calloc(sites->n_sites, sizeof *defs);
     struct nj_sites *names = NULL;
@@ -233,6 +234,7 @@ static struct nj_sites *make_names(const struct nj_site_sections *sites)
     for (uint32_t i = 0; defs && i < sites->n_sites; i++)
         defs[i] = (struct nj_site_def){.names = sites->sites[i].names,
                                        .n_names = sites->sites[i].n_names,
+                                       .own_files = own,
                                        .rules.identity = sites->sites[i].rules.identity};
     if (defs)
         names = nj_sites_new(defs, sites->n_sites, NULL, 0, 0, &cause);
@@ -251,6 +253,7 @@ int nj_settings_read_tls(const struct nj_settings *s, const struct nj_tls_server
     *out = NULL;
     if (!c->tls_cert[0])
         return 0;
+    config.id = own->id;
     config.identities = own->identities;
     config.n_identities = own->n_identities;
     config.client_ca = own->client_ca;
@@ -260,7 +263,7 @@ int nj_settings_read_tls(const struct nj_settings *s, const struct nj_tls_server
     config.ocsp = c->tls_ocsp;
     config.n_ocsp = nj_config_count_values(c->tls_ocsp, CERTS_MAX);
     config.http1 = !c->no_http1;
-    if (sites->n_sites > 0 && !(config.sites = make_names(sites)))
+    if (sites->n_sites > 0 && !(config.sites = make_names(sites, own->id)))
         return nj_set_error(why, why_bytes, "out of memory");
     *out = nj_tls_server_context_new(&config, why, why_bytes);
     return *out ? 0 : -1;

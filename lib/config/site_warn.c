@@ -243,6 +243,23 @@ static void warn_of_try(const struct ctx *w, const struct section *x)
         nj__warn(w, e, "try = %.80s: there is no file %.400s", e->value, path);
 }
 
+/* Certificates of clients are asked for by TLS alone. */
+static void warn_of_cleartext(const struct ctx *w, const struct section *x)
+{
+    const struct nj_ini_entry *ca = entry_in(w, x->at, "client_ca");
+    const struct nj_listeners *l = &w->f->listeners;
+    bool has_cleartext = l->n == 0;
+
+    for (uint32_t i = 0; i < l->n; i++)
+        has_cleartext |= !l->at[i].is_tls;
+    if (ca && x->is_site && strcmp(ca->value, "none") != 0 && has_cleartext &&
+        !x->rules->needs_client_cert && x->rules->redirect_status == 0)
+        nj__warn(
+            w, ca,
+            "client_ca: http serves this site without certificates: set client_cert = required "
+            "or redirect = https");
+}
+
 /* The folder .well-known must be visible. */
 static void warn_of_acme(const struct ctx *w, const struct section *x)
 {
@@ -367,6 +384,7 @@ void nj__site_warn(const struct nj_policy_file *f, const struct nj_server_config
         warn_of_lists(&w, &x);
         warn_of_try(&w, &x);
         warn_of_acme(&w, &x);
+        warn_of_cleartext(&w, &x);
     }
     if (table && w.has_exception)
         warn_of_open_hosts(&w);

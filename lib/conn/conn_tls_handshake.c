@@ -241,7 +241,7 @@ static void make_and_run(struct nj__handshake *hs)
         return;
     if (hs->result == NJ_TLS_HANDSHAKE_DONE)
         hs->result = nj_tls_handshake_recheck(hs->h, hs->current);
-    if (hs->result == NJ_TLS_HANDSHAKE_DONE && info_of(hs)->client_subject[0])
+    if (hs->result == NJ_TLS_HANDSHAKE_DONE && info_of(hs)->has_client_cert)
         hs->cert = nj_client_cert_new(info_of(hs)->client_subject);
     nj_tls_handshake_release(hs->h);
 }
@@ -326,7 +326,7 @@ static void count_handshake(struct nj_counters *n, const struct nj_tls_handshake
     nj_count(n, info->cipher == NJ_TLS_AES_128_GCM_SHA256   ? NJ_C_tls_aes_128_gcm
                 : info->cipher == NJ_TLS_AES_256_GCM_SHA384 ? NJ_C_tls_aes_256_gcm
                                                             : NJ_C_tls_chacha20);
-    if (info->client_subject[0])
+    if (info->has_client_cert)
         nj_count(n, NJ_C_tls_client_certs);
 }
 
@@ -337,7 +337,7 @@ static bool establish(struct nj_conn *c, struct nj_conn_tls *ct)
     struct nj_tls_kdf *kdf = c->conns->tls->crypto.kdf;
     struct nj_tls_keys read, write;
 
-    if (info->client_subject[0] && !ct->handshake->cert)
+    if (info->has_client_cert && !ct->handshake->cert)
         return false; /* without its subject, a request might get more than it may */
     ct->cert = ct->handshake->cert;
     ct->handshake->cert = NULL;

@@ -622,8 +622,9 @@ struct nj_sites *nj_sites_new(const struct nj_site_def *sites, uint32_t n_sites,
             n_names += sites[i].n_names;
             for (uint32_t k = 0; k < sites[i].n_names; k++)
                 n_name_bytes += sites[i].names[k].n_bytes;
-            if (sites[i].rules.identity.files != 0)
-                s->others = (struct nj_site_rules){.sites = s, .keys = NJ_SITE_IDENTITY};
+            if (sites[i].rules.identity.files != 0 || sites[i].own_files != 0)
+                s->others = (struct nj_site_rules){
+                    .sites = s, .keys = NJ_SITE_IDENTITY, .identity.files = sites[i].own_files};
         }
         for (uint32_t i = 0; i < n_paths; i++)
             b.sorted[i] = &paths[i];

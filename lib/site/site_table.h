@@ -134,6 +134,7 @@ bool nj_site_hides(const struct nj_site_rules *r, struct nj_str path);
 struct nj_site_def {
     struct nj_str *names; /* lower case; "*.example.org" is a wildcard */
     uint32_t n_names;     /* 0: the default site */
+    uint64_t own_files; /* struct nj_site_identity.files of hosts without a site; in all the same */
     struct nj_site_rules rules;
 };
 struct nj_path_def {

@@ -406,6 +406,7 @@ static void note_client_subject(struct nj_tls_handshake *h)
     const X509 *cert = SSL_get0_peer_certificate(h->ssl);
     BIO *text = cert ? BIO_new(BIO_s_mem()) : NULL;
 
+    h->info.has_client_cert = cert != NULL;
     if (!text)
         return;
     if (X509_NAME_print_ex(text, X509_get_subject_name(cert), 0,
@@ -517,6 +518,16 @@ static bool verifies_under(SSL *ssl, SSL_CTX *ctx)
     return ok;
 }
 
+/* Does another context accept the client's certificate, or the lack of one? */
+static bool is_accepted_by(SSL *ssl, SSL_CTX *ctx)
+{
+    int mode = SSL_CTX_get_verify_mode(ctx);
+
+    if (!SSL_get0_peer_certificate(ssl))
+        return !(mode & SSL_VERIFY_FAIL_IF_NO_PEER_CERT);
+    return !(mode & SSL_VERIFY_PEER) || verifies_under(ssl, ctx);
+}
+
 enum nj_tls_handshake_result nj_tls_handshake_recheck(struct nj_tls_handshake *h,
                                                       struct nj_tls_current_context *current)
 {
@@ -525,8 +536,8 @@ enum nj_tls_handshake_result nj_tls_handshake_recheck(struct nj_tls_handshake *h
     struct nj_site_identity of;
     bool is_known;
 
-    if (now != h->context && SSL_get0_peer_certificate(h->ssl) &&
-        !verifies_under(h->ssl, nj__tls_choose(now, h->info.server_name, &of, &is_known)->ctx)) {
+    if (now != h->context &&
+        !is_accepted_by(h->ssl, nj__tls_choose(now, h->info.server_name, &of, &is_known)->ctx)) {
         BIO_reset(h->out);
         result = fail(h, NJ_TLS_FAIL_CLIENT_CERT);
     }

@@ -59,7 +59,8 @@ struct nj_tls_handshake_info {
     enum nj_tls_protocol protocol;    /* agreed in this handshake, also if it resumes a session */
     struct nj_site_identity identity; /* that the server name has */
     char server_name[NJ_TLS_NAME_BYTES];    /* "": none was given */
-    char client_subject[NJ_TLS_NAME_BYTES]; /* RFC 4514; "": no certificate. It was verified */
+    bool has_client_cert;                   /* it was verified */
+    char client_subject[NJ_TLS_NAME_BYTES]; /* of it (RFC 4514); may be "" */
 };
 
 struct nj_tls_handshake;

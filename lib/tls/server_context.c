@@ -306,7 +306,9 @@ static int add_identity(struct nj_tls_server_context *c, const struct nj_tls_set
     }
     if (has_dates(c, files->cert, NJ__TLS_DATES_OWN))
         return 0;
-    c->cert[c->n_certs++] = SSL_CTX_get0_certificate(ctx);
+    X509 *cert = SSL_CTX_get0_certificate(ctx);
+    X509_up_ref(cert); /* a later pair of the same type replaces it in `ctx` */
+    c->cert[c->n_certs++] = cert;
     return add_dates_of_pair(c, ctx, files->cert, why, n_why);
 }
 
@@ -419,6 +421,8 @@ static void free_context(struct nj_ref *ref)
 
     for (uint32_t i = 0; i < c->n_identities; i++)
         SSL_CTX_free(c->identity[i].ctx);
+    for (uint32_t i = 0; i < c->n_certs; i++)
+        X509_free(c->cert[i]);
     for (uint32_t i = 0; i < c->n_ocsp; i++)
         free(c->ocsp[i].bytes);
     for (uint32_t i = 0; i < c->n_dates; i++)
@@ -454,7 +458,8 @@ static int read_files(struct nj_tls_server_context *c, const struct nj_tls_serve
     if (config->n_ocsp > NJ_TLS_IDENTITIES_MAX)
         return nj_set_error(why, n_why, "at most %u OCSP responses are possible, not %u",
                             NJ_TLS_IDENTITIES_MAX, config->n_ocsp);
-    const struct nj_tls_set own = {.identities = config->identities,
+    const struct nj_tls_set own = {.id = config->id,
+                                   .identities = config->identities,
                                    .n_identities = config->n_identities,
                                    .client_ca = config->client_ca,
                                    .client_cert_required = config->client_cert_required};

@@ -30,7 +30,7 @@ struct nj_tls_identity_files {
 
 /* What some sites have in place of what the server has. */
 struct nj_tls_set {
-    uint64_t id; /* struct nj_site_identity.files of these sites; 0: they have the server's */
+    uint64_t id; /* struct nj_site_identity.files of these sites */
     const struct nj_tls_identity_files *identities;
     uint32_t n_identities; /* 1..NJ_TLS_IDENTITIES_MAX */
     const char *client_ca;
@@ -44,8 +44,10 @@ struct nj_tls_server_config {
      * with the same set of names and keys of different types (RSA, ECDSA) are offered together. */
     const struct nj_tls_identity_files *identities;
     uint32_t n_identities; /* 1..NJ_TLS_IDENTITIES_MAX */
-    /* Of sites; one with the id 0 or of an earlier one is skipped. `sites` finds the identity of a
-     * server name, and with it the set; taken over, also on failure. NULL: there are no sites. */
+    uint64_t id;           /* struct nj_site_identity.files of hosts without a site */
+    /* Of sites; one with the id of the server or of an earlier one is skipped. `sites` finds the
+     * identity of a server name, and with it the set; taken over, also on failure. NULL: there are
+     * no sites. */
     const struct nj_tls_set *sets;
     uint32_t n_sets;
     struct nj_sites *sites;

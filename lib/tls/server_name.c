@@ -24,7 +24,7 @@ const struct nj__tls_identity *nj__tls_choose(const struct nj_tls_server_context
     const struct nj_site_rules *rules =
         c->sites ? nj_sites_find(c->sites, host, (struct nj_str){0}) : NULL;
 
-    *of = rules ? rules->identity : (struct nj_site_identity){0};
+    *of = rules ? rules->identity : (struct nj_site_identity){0, c->set[0].id};
     *is_known = true;
     const struct nj__tls_set *set = nj__tls_find_set(c, of->files);
     for (uint32_t i = set->first; i < set->first + set->n && host.n_bytes > 0; i++)

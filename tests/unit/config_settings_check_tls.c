@@ -39,6 +39,12 @@ static uint64_t files_of(uint32_t site)
     return settings.policy->sites->sites[site].rules.identity.files;
 }
 
+/* Of hosts without a site. */
+static uint64_t own_files(void)
+{
+    return settings.policy->sites->tls[settings.policy->sites->n_sites].id;
+}
+
 static const struct nj_tls_set *set_of(uint32_t site)
 {
     return &settings.policy->sites->tls[site];
@@ -57,11 +63,13 @@ Test(config_settings_check_tls, sites_share_what_is_equal)
                    "[site h]\ncert = a\nkey = ak\ncert = t\nkey = tk\n"
                    "[site i]\nclient_ca = ca\nclient_optional = yes\n"), /* as [tls] */
               "%s%s", why, settings.faults.text);
-    cr_expect(files_of(0) != 0 && files_of(0) == files_of(3));
-    cr_expect(files_of(1) == 0 && files_of(6) == 0 && files_of(8) == 0);
-    cr_expect(files_of(4) != 0 && files_of(4) == files_of(5));
-    cr_expect(files_of(2) != 0 && files_of(2) != files_of(4) && files_of(2) != files_of(0));
-    cr_expect(files_of(7) != 0 && files_of(7) != files_of(0));
+    cr_expect(files_of(0) != own_files() && files_of(0) == files_of(3));
+    cr_expect(files_of(1) == own_files() && files_of(6) == own_files() &&
+              files_of(8) == own_files());
+    cr_expect(files_of(4) != own_files() && files_of(4) == files_of(5));
+    cr_expect(files_of(2) != own_files() && files_of(2) != files_of(4) &&
+              files_of(2) != files_of(0));
+    cr_expect(files_of(7) != own_files() && files_of(7) != files_of(0));
     cr_expect(set_of(7)->n_identities == 2 && set_of(1)->n_identities == 1);
     cr_expect_str_eq(set_of(0)->client_ca, "ca");
     cr_expect_not(set_of(0)->client_cert_required);
@@ -79,13 +87,14 @@ Test(config_settings_check_tls, a_site_has_the_certificate_of_other_names)
               "%s%s", why, settings.faults.text);
     cr_expect_str_eq(settings.config->tls_cert[0], "b");
     cr_expect_null(settings.config->tls_cert[1]);
-    cr_expect(files_of(0) == 0 && files_of(1) == 0 && files_of(2) != 0);
+    cr_expect(files_of(0) == own_files() && files_of(1) == own_files() &&
+              files_of(2) != own_files());
     cr_expect_not(nj_settings_ask_clients(&settings));
     cr_assert(load("[site b]\ncert = b\nkey = bk\n[site default]\ncert = d\nkey = dk\n"), "%s",
               why);
     cr_expect_str_eq(settings.config->tls_cert[0], "d");
     cr_expect_str_eq(settings.config->tls_key[0], "dk");
-    cr_expect(files_of(0) != 0 && files_of(1) == 0);
+    cr_expect(files_of(0) != own_files() && files_of(1) == own_files());
     cr_assert(load("[site b]\ncert = b\nkey = bk\n[site default]\n"), "%s", why);
     cr_expect_str_eq(settings.config->tls_cert[0], "b");
     cr_assert(load("[site b]\n[site default]\n"), "%s", why);

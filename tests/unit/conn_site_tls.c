@@ -21,9 +21,9 @@ static void begin(void)
                   secret = NJ_STR("secret.test");
     const struct nj_site_rules needs_cert = {
         .keys = NJ_SITE_CLIENT_CERT, .needs_client_cert = true, .identity = {3, 0}};
-    const struct nj_site_def defs[] = {{&own, 1, {.identity = {1, 7}}},
-                                       {&shared, 1, {.identity = {2, 0}}},
-                                       {&secret, 1, needs_cert}};
+    const struct nj_site_def defs[] = {{.names = &own, .n_names = 1, .rules.identity = {1, 7}},
+                                       {.names = &shared, .n_names = 1, .rules.identity = {2, 0}},
+                                       {.names = &secret, .n_names = 1, .rules = needs_cert}};
     const char *why;
 
     policy = nj_policy_none;

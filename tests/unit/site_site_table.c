@@ -464,7 +464,8 @@ Test(site_site_table, limits)
         many[i].name = (struct nj_str){&letters[i][0], 1};
         more[i].name = (struct nj_str){&letters[i][1], 1};
     }
-    const struct nj_site_def site = {&name, 1, {.n_fields = 10, .fields = many}};
+    const struct nj_site_def site = {
+        .names = &name, .n_names = 1, .rules = {.n_fields = 10, .fields = many}};
     const struct nj_path_def path = {0, NJ_STR_INIT("/"), {.n_fields = 10, .fields = more}};
     cr_expect_null(nj_sites_new(&site, 1, &path, 1, 1, &why));
     cr_expect_str_eq(why, "the rules of one path change more than 16 fields");
@@ -475,8 +476,8 @@ Test(site_site_table, identities_of_sites)
 {
     char text[] = "a*.b";
     struct nj_str names[] = {{text, 1}, {text + 1, 3}};
-    struct nj_site_def sites[] = {{&names[0], 1, {.identity = {1, 0}}},
-                                  {&names[1], 1, {.identity = {2, 0}}}};
+    struct nj_site_def sites[] = {{.names = &names[0], .n_names = 1, .rules.identity = {1, 0}},
+                                  {.names = &names[1], .n_names = 1, .rules.identity = {2, 0}}};
     const struct nj_path_def paths[] = {
         {1, NJ_STR_INIT("/x/"), {.keys = NJ_SITE_CLIENT_CERT, .needs_client_cert = true}},
         {1, NJ_STR_INIT("*.iso"), {.keys = NJ_SITE_CLIENT_CERT}}};
@@ -512,7 +513,7 @@ Test(site_site_table, identities_of_sites)
 Test(site_site_table, held)
 {
     struct nj_str name = NJ_STR("a");
-    const struct nj_site_def site = {&name, 1, {.keys = NJ_SITE_REDIRECT}};
+    const struct nj_site_def site = {.names = &name, .n_names = 1, .rules.keys = NJ_SITE_REDIRECT};
     const char *why;
     struct nj_sites *s = nj_sites_new(&site, 1, NULL, 0, 1, &why);
 

@@ -297,11 +297,16 @@ Test(tls_handshake, a_client_certificate_is_verified)
     nj_tls_server_context_put(context);
 }
 
-static struct nj_tls_server_context *context_of_authority(const struct test_cert *a)
+/* `a`: the authority of clients, or NULL. */
+static struct nj_tls_server_context *context_of_authority(const struct test_cert *a, bool required)
 {
     const struct nj_tls_identity_files files = {ecdsa.cert, ecdsa.key};
-    const struct nj_tls_server_config config = {
-        .identities = &files, .n_identities = 1, .client_ca = a->cert, .tickets = &tickets};
+    const struct nj_tls_server_config config = {.identities = &files,
+                                                .n_identities = 1,
+                                                .id = 1 + (a != NULL) + required,
+                                                .client_ca = a ? a->cert : NULL,
+                                                .client_cert_required = required,
+                                                .tickets = &tickets};
     struct nj_tls_server_context *context = nj_tls_server_context_new(&config, why, sizeof why);
 
     cr_assert(context, "%s", why);
@@ -351,9 +356,9 @@ Test(tls_handshake, a_client_whose_authority_a_reload_removed_is_refused_at_the_
     SSL_SESSION *session = NULL;
 
     make_cert(&stranger, folder, "stranger", "stranger.test", false, NULL);
-    struct nj_tls_server_context *context = context_of_authority(&authority),
-                                 *same = context_of_authority(&authority),
-                                 *another = context_of_authority(&stranger);
+    struct nj_tls_server_context *context = context_of_authority(&authority, false),
+                                 *same = context_of_authority(&authority, false),
+                                 *another = context_of_authority(&stranger, false);
     end_after_reload(context, context, true, &session, NJ_TLS_HANDSHAKE_DONE);
     end_after_reload(context, same, true, &session, NJ_TLS_HANDSHAKE_DONE); /* a resumed one */
     end_after_reload(context, another, true, &session, NJ_TLS_HANDSHAKE_FAILED);
@@ -364,6 +369,27 @@ Test(tls_handshake, a_client_whose_authority_a_reload_removed_is_refused_at_the_
     nj_tls_server_context_put(same);
     nj_tls_server_context_put(another);
     free_cert(&stranger);
+}
+
+/* Nor does it get a ticket, with which it could come again. */
+Test(tls_handshake, a_client_without_the_certificate_that_a_reload_requires_is_refused)
+{
+    SSL_SESSION *session = NULL;
+    struct nj_tls_server_context *free_for_all = context_of_authority(NULL, false),
+                                 *optional = context_of_authority(&authority, false),
+                                 *required = context_of_authority(&authority, true);
+
+    end_after_reload(free_for_all, optional, false, &session, NJ_TLS_HANDSHAKE_DONE);
+    SSL_SESSION_free(session);
+    session = NULL;
+    end_after_reload(free_for_all, required, false, &session, NJ_TLS_HANDSHAKE_FAILED);
+    end_after_reload(optional, required, false, &session, NJ_TLS_HANDSHAKE_FAILED);
+    end_after_reload(optional, required, true, &session, NJ_TLS_HANDSHAKE_DONE);
+    end_after_reload(optional, free_for_all, true, &session, NJ_TLS_HANDSHAKE_DONE);
+    SSL_SESSION_free(session);
+    nj_tls_server_context_put(free_for_all);
+    nj_tls_server_context_put(optional);
+    nj_tls_server_context_put(required);
 }
 
 /* ---- ALPN (RFC 7301) ---- */

@@ -16,11 +16,12 @@ static struct nj_tls_server_context *context_of_sites(bool required)
     static const struct nj_str a[] = {NJ_STR_INIT("a.site"), NJ_STR_INIT("*.a.site")},
                                b = NJ_STR_INIT("b.site"), c = NJ_STR_INIT("c.site"),
                                d = NJ_STR_INIT("d.site"), e = NJ_STR_INIT("e.site");
-    const struct nj_site_def defs[] = {{(struct nj_str *)a, 2, {.identity = {1, OF_A}}},
-                                       {(struct nj_str *)&b, 1, {.identity = {2, OF_B}}},
-                                       {(struct nj_str *)&c, 1, {.identity = {3, OF_C}}},
-                                       {(struct nj_str *)&d, 1, {.identity = {4, OF_C}}},
-                                       {(struct nj_str *)&e, 1, {.identity = {5, OF_TLS}}}};
+    const struct nj_site_def defs[] = {
+        {.names = (struct nj_str *)a, .n_names = 2, .rules.identity = {1, OF_A}},
+        {.names = (struct nj_str *)&b, .n_names = 1, .rules.identity = {2, OF_B}},
+        {.names = (struct nj_str *)&c, .n_names = 1, .rules.identity = {3, OF_C}},
+        {.names = (struct nj_str *)&d, .n_names = 1, .rules.identity = {4, OF_C}},
+        {.names = (struct nj_str *)&e, .n_names = 1, .rules.identity = {5, OF_TLS}}};
     const struct nj_tls_identity_files of_tls = {ecdsa.cert, ecdsa.key}, of_a = {rsa.cert, rsa.key},
                                        of_b = {other.cert, other.key};
     const struct nj_tls_set sets[] = {

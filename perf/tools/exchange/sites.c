@@ -33,7 +33,8 @@ bool sites_init(struct sites *s, uint32_t n, const char *host, const char *path)
         char *name = s->text[i * PATHS]; /* that of the first path, which is the requested one */
         snprintf(name, sizeof *s->text, "site%u.example.org", i);
         names[i] = i == n / 2 ? str_of(host) : str_of(name);
-        s->sites[i] = (struct nj_site_def){&names[i], 1, {.n_fields = 1, .fields = &of_site}};
+        s->sites[i] = (struct nj_site_def){
+            .names = &names[i], .n_names = 1, .rules = {.n_fields = 1, .fields = &of_site}};
         for (uint32_t k = 0; k < PATHS; k++) {
             struct nj_path_def *d = &s->paths[i * PATHS + k];
             *d = (struct nj_path_def){i, str_of(path), {.n_fields = 1, .fields = &of_path}};
