@@ -537,19 +537,20 @@ void nj_file_server_serve(struct nj_file_server *fs, struct nj_txn *t,
         return;
     req.had_slash = target->had_slash;
     req.query = target->query;
-    if (!is_get_or_head(t)) {
-        nj__respond_options(&req);
-        return;
-    }
     if (nj_unlikely(t->rules)) {
         req.path = target->path;
         memset(&req.of_site, 0, sizeof req.of_site);
         req.of_site.n_index = target->had_slash ? fs->index.n_bytes : 0;
-        if (t->rules->keys & (NJ_SITE_NAMES_FILES | NJ_SITE_NAMED) && !name_file(fs, &req, &name))
+        if (t->rules->keys & (NJ_SITE_NAMES_FILES | NJ_SITE_NAMED) && is_get_or_head(t) &&
+            !name_file(fs, &req, &name))
             return;
     }
-    if (nj__collect_fields(fs, head, &req) || fail(fs, &req, 431, &name))
-        resolve_first(fs, &req, &name, now);
+    if (is_get_or_head(t)) {
+        if (nj__collect_fields(fs, head, &req) || fail(fs, &req, 431, &name))
+            resolve_first(fs, &req, &name, now);
+    } else {
+        nj__respond_options(&req);
+    }
 }
 
 void nj_file_server_send(struct nj_file_server *fs, struct nj_txn *t,
