@@ -209,8 +209,7 @@ static void set_type(struct nj__file_request *req, const struct nj_file_name *na
     }
 }
 
-/* Each of the next writes a name into fs->name. False: there is none, or it is too long. They are
- * no parts of their callers: requests without rules would pay for their stack frames. */
+/* Each of the next, which are rare, writes a name into fs->name. False: none, or it is too long. */
 
 /* The name of the file for the path; if that is too long, the request was answered. */
 __attribute__((noinline)) static bool
