@@ -14,15 +14,6 @@
 
 /* --- sites ------------------------------------------------------------------------------------ */
 
-static const struct nj_ini_entry *entry_of(const struct nj_settings *s,
-                                           const struct nj_ini_section *at, const char *key)
-{
-    for (uint32_t k = at->first; k < at->first + at->n; k++)
-        if (strcmp(s->policy->ini->entry[k].key, key) == 0)
-            return &s->policy->ini->entry[k];
-    return NULL;
-}
-
 /* The certificates of a site. */
 static int read_pairs(struct nj_settings *s, uint32_t site, char *why, size_t n)
 {
@@ -93,8 +84,10 @@ static int complete_site(struct nj_settings *s, uint32_t site, const struct nj_t
     struct nj_site_sections *sites = s->policy->sites;
     struct nj_site_def *def = &sites->sites[site];
     struct nj_tls_set *set = &sites->tls[site];
-    const struct nj_ini_entry *ca = entry_of(s, sites->site_at[site], "client_ca"),
-                              *optional = entry_of(s, sites->site_at[site], "client_optional");
+    const struct nj_ini_entry *ca = nj__policy_entry_in(s->policy, sites->site_at[site],
+                                                        "client_ca", NULL),
+                              *optional = nj__policy_entry_in(s->policy, sites->site_at[site],
+                                                              "client_optional", NULL);
     bool is_optional = optional && strcmp(optional->value, "yes") == 0;
 
     if (set->n_identities == 0) {
@@ -122,7 +115,7 @@ static int complete_site(struct nj_settings *s, uint32_t site, const struct nj_t
 static int check_client_cert(const struct nj_settings *s, const struct nj_ini_section *at,
                              const struct nj_site_rules *rules, uint32_t site, char *why, size_t n)
 {
-    const struct nj_ini_entry *e = entry_of(s, at, "client_cert");
+    const struct nj_ini_entry *e = nj__policy_entry_in(s->policy, at, "client_cert", NULL);
 
     if (!rules->needs_client_cert || s->policy->sites->tls[site].client_ca)
         return 0;

@@ -52,7 +52,7 @@ enum nj_site_key {
     NJ_SITE_MISSING = 1 << 8,
     NJ_SITE_HANDLER = 1 << 9,
     NJ_SITE_CLIENT_CERT = 1 << 10,
-    NJ_SITE_IDENTITY = 1 << 11, /* no key: some site has a `struct nj_site_identity` of its own */
+    NJ_SITE_IDENTITY = 1 << 11, /* no key: requests over TLS are compared with their connection */
     NJ_SITE_ROOT = 1 << 16,
     NJ_SITE_ALIAS = 1 << 17,
     NJ_SITE_REWRITE = 1 << 18,
@@ -67,10 +67,10 @@ enum nj_site_key {
 
 /* What TLS shows to clients of a site, and asks of them. A connection belongs to the identity of
  * its server name (RFC 6066 3), and a request to that of its host. If they differ in both members,
- * the request is misdirected (RFC 9110 15.5.20). All hosts without a site have zeros. */
+ * the request is misdirected (RFC 9110 15.5.20). Hosts without a site have `site` 0. */
 struct nj_site_identity {
     uint64_t site;  /* hash of the first name of the site */
-    uint64_t files; /* hash of names of files: certificates, authorities of clients; 0: of [tls] */
+    uint64_t files; /* hash of names of files: certificates, keys, authorities; 0: no TLS */
 };
 
 /* In place of the name in `try_file`: the whole path, below `files`. */
@@ -144,8 +144,8 @@ struct nj_path_def {
 };
 
 /* Make the table, which copies the names of hosts and refers to the other strings of the
- * definitions. `fields_id`: that of the first rules;
- * later ones have higher ones, less than 2^32 of them. NULL without memory, or with more than
+ * definitions. `fields_id`: that of the first rules; later ones have
+ * higher ones, less than 2^32 of them. NULL without memory, or with more than
  * NJ_SITE_RULES_MAX combinations of paths and suffixes, or if the rules of a path change more than
  * NJ_SITE_FIELDS_MAX fields or have more than NJ_SITE_NAMED_MAX error pages and types; `why` says
  * which. */
@@ -155,8 +155,8 @@ struct nj_sites *nj_sites_new(const struct nj_site_def *sites, uint32_t n_sites,
 void nj_sites_free(struct nj_sites *s);
 
 /* The rules of a request; NULL: none. `authority` is that of the request, in any case and perhaps
- * with a port; `path` is plain, or empty if there is none: then those of the site. If a site has an
- * identity of its own, hosts without a site have rules, too, with that key only. Any thread. */
+ * with a port; `path` is plain, or empty if there is none: then those of the site. With TLS, hosts
+ * without a site have rules, too, with NJ_SITE_IDENTITY only. Any thread. */
 const struct nj_site_rules *nj_sites_find(const struct nj_sites *s, struct nj_str authority,
                                           struct nj_str path);
 

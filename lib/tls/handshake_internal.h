@@ -47,7 +47,7 @@ struct nj_tls_server_context {
     uint32_t n_sets, n_identities, n_certs, n_ocsp, n_dates;
     struct nj__tls_set *set; /* the server's is the first one */
     struct nj__tls_identity *identity;
-    X509 **cert; /* of all files, each once; owned by the SSL_CTX of their identities */
+    X509 **cert; /* of all files, each once; with a reference of its own */
     struct nj__tls_ocsp ocsp[NJ_TLS_IDENTITIES_MAX];
     struct nj__tls_dates *dates; /* each file once; of certificates in the order of `cert` */
 };

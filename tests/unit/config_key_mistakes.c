@@ -474,7 +474,7 @@ Test(config_key_mistakes, names_of_lists)
                      "p:4: list = offce: there is no [list offce]: did you mean office?\n");
 }
 
-/* The errors of settings that depend on each other are told all at once. */
+/* A file has three errors of settings that depend on each other: the reader reports all three. */
 Test(config_key_mistakes, several_errors)
 {
     static const char text[] = "[network]\nvlan = 5000\n[files]\nroot = /nowhere\n[tls]\n"

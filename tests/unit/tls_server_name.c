@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sites with certificates and authorities of their own: which one a server name chooses, who is
- * asked for a certificate, and with which names a session can be resumed. */
+/* Each site has certificates and authorities of its own. The server name chooses a certificate,
+ * says whether the client is asked for one, and limits the names with which a session is resumed.
+ */
 #include "site/site_table.h"
 #include "support/tls_meeting.h"
 #include "tls/cert_dates.h"
