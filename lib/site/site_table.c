@@ -354,7 +354,8 @@ static void combine_files(struct nj_site_rules *to, const struct nj_site_rules *
         to->n_strip = is_mapped ? prefix.n_bytes - 1 : 0;
         to->files = inner->files;
         to->put = inner->put;
-        nj_str_skip(&to->put, to->put.n_bytes > 0); /* its '/' */
+        if (to->put.n_bytes > 0)
+            nj_str_skip(&to->put, 1); /* its '/' */
     }
     if (!to->is_alias)
         to->files =
@@ -659,7 +660,8 @@ bool nj_site_hides(const struct nj_site_rules *r, struct nj_str path)
 {
     if (!nj_site_is_of_acme(r))
         return false;
-    nj_str_skip(&path, nj_min_u32(1 + r->n_strip, path.n_bytes));
+    if (path.n_bytes > 0)
+        nj_str_skip(&path, nj_min_u32(1 + r->n_strip, path.n_bytes));
     for (uint32_t i = 0; i < path.n_bytes; i++)
         if (!isalnum((unsigned char)path.p[i]) && path.p[i] != '-' && path.p[i] != '_')
             return true;

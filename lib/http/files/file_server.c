@@ -178,7 +178,8 @@ static bool join(struct nj_file_server *fs, const struct nj_str *part, uint32_t 
 
 static struct nj_str without_front(struct nj_str s, uint32_t n)
 {
-    nj_str_skip(&s, nj_min_u32(n, s.n_bytes));
+    if (s.n_bytes > 0)
+        nj_str_skip(&s, nj_min_u32(n, s.n_bytes));
     return s;
 }
 
@@ -188,7 +189,7 @@ static struct nj_str next_word(struct nj_str *list)
     const char *blank = list->n_bytes > 0 ? memchr(list->p, ' ', list->n_bytes) : NULL;
     struct nj_str word = {list->p, blank ? (uint32_t)(blank - list->p) : list->n_bytes};
 
-    nj_str_skip(list, word.n_bytes + (blank != NULL));
+    *list = without_front(*list, word.n_bytes + (blank != NULL));
     return word;
 }
 
@@ -435,8 +436,7 @@ static bool step(struct nj_file_server *fs, struct nj__file_request *req, struct
             return file_found(fs, req, meta, name);
         if (meta->result == NJ_FILE_IS_DIR && !req->had_slash && !req->has_tried &&
             !req->is_handlers) {
-            struct nj_str path = req->path;
-            nj_str_skip(&path, path.n_bytes > 0); /* its '/' */
+            struct nj_str path = without_front(req->path, 1); /* its '/' */
             nj__respond_redirect(req,
                                  path.n_bytes > 0 ? path : (struct nj_str){name->p, name->n_bytes});
             return false;
