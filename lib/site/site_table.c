@@ -5,6 +5,7 @@
 
 #include <ctype.h>
 #include <endian.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,17 +35,11 @@ struct host_slot {
     uint32_t site;
 };
 
-/* Bytes of a name that nj_sites_first_rules() compares: fewer ones take more instructions than the
- * search. */
-#define FIRST_NAME_MIN 8u
-
 struct nj_sites {
+    struct nj_first_site first; /* nj_sites_first_rules() expects it here */
     struct site *sites;
     uint32_t n_sites;
     uint32_t default_site; /* n_sites: none */
-    /* Of the first site, if it is neither the default site nor a wildcard, and without paths; else
-     * empty. */
-    struct nj_str first_name;
     struct host_slot *hosts;
     char *names; /* their text */
     uint32_t host_mask;
@@ -60,6 +55,8 @@ struct nj_sites {
         _Alignas(NJ_CACHE_LINE) _Atomic uint64_t n_held;
     } shard[NJ_SHARDS_MAX];
 };
+
+_Static_assert(offsetof(struct nj_sites, first) == 0, "nj_sites_first_rules() casts");
 
 /* --- hosts ---------------------------------------------------------------------------------- */
 
@@ -87,15 +84,9 @@ static inline uint64_t load(const char *p, uint32_t n)
                   : u[0] | (uint32_t)u[n / 2] << 8 * (n / 2) | (uint32_t)u[n - 1] << 8 * (n - 1);
 }
 
-/* Names and paths are short, so that a call of memcmp() costs more. */
 static inline bool same_bytes(const char *a, const char *b, uint32_t n)
 {
-    if (n < 8)
-        return load(a, n) == load(b, n);
-    for (uint32_t i = 0; i + 8 < n; i += 8)
-        if (load(a + i, 8) != load(b + i, 8))
-            return false;
-    return load(a + n - 8, 8) == load(b + n - 8, 8);
+    return n < 8 ? load(a, n) == load(b, n) : nj_site_same_words(a, b, n);
 }
 
 static inline bool same_text(struct nj_str a, struct nj_str b)
@@ -227,12 +218,6 @@ static uint32_t find_suffix(const struct nj_sites *s, const struct site *site, s
             return i + 1;
     }
     return 0;
-}
-
-const struct nj_site_rules *nj_sites_first_rules(const struct nj_sites *s, struct nj_str authority)
-{
-    return authority.n_bytes >= FIRST_NAME_MIN && same_text(s->first_name, authority) ? s->rules
-                                                                                      : NULL;
 }
 
 const struct nj_site_rules *nj_sites_find(const struct nj_sites *s, struct nj_str authority,
@@ -521,8 +506,9 @@ static void enter_hosts(struct builder *b, uint32_t i)
         bool is_wildcard = d->names[k].p[0] == '*';
         memcpy(s->names + b->n_name_bytes, d->names[k].p, name.n_bytes);
         b->n_name_bytes += name.n_bytes;
-        if (i + k == 0 && !is_wildcard && s->sites[0].n_paths + s->sites[0].n_suffixes == 0)
-            s->first_name = name; /* not looked at if it is shorter than FIRST_NAME_MIN */
+        if (i + k == 0 && !is_wildcard && name.n_bytes >= 8 &&
+            s->sites[0].n_paths + s->sites[0].n_suffixes == 0)
+            s->first = (struct nj_first_site){name, s->rules};
         if (is_wildcard)
             nj_str_skip(&name, 1);
         if (is_wildcard && name.n_bytes > s->wildcard_bytes_max)
@@ -618,6 +604,7 @@ struct nj_sites *nj_sites_new(const struct nj_site_def *sites, uint32_t n_sites,
         memset(s, 0, sizeof *s);
     bool ok = s && b.sorted;
     if (ok) {
+        s->first.name.n_bytes = UINT32_MAX;
         s->n_sites = s->default_site = n_sites;
         for (uint32_t i = 0; i < n_sites; i++) {
             n_names += sites[i].n_names;

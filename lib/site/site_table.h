@@ -163,9 +163,41 @@ const struct nj_site_rules *nj_sites_find(const struct nj_sites *s, struct nj_st
 /* The index of the site in the definitions; UINT32_MAX: none. For --explain. */
 uint32_t nj_sites_index(const struct nj_sites *s, struct nj_str authority);
 
+/* What the table begins with: the first name of the first site, if that is no wildcard and the site
+ * has no paths. Names of less than 8 bytes are left to nj_sites_find(). */
+struct nj_first_site {
+    struct nj_str name; /* of UINT32_MAX bytes: none */
+    const struct nj_site_rules *rules;
+};
+
+/* As memcmp() == 0, for 8 bytes or more. Where the strings are short, a call costs more. */
+static inline bool nj_site_same_words(const char *a, const char *b, uint32_t n)
+{
+    uint64_t x, y;
+
+    for (uint32_t i = 0; i + 8 < n; i += 8) {
+        memcpy(&x, a + i, 8);
+        memcpy(&y, b + i, 8);
+        if (x != y)
+            return false;
+    }
+    memcpy(&x, a + n - 8, 8);
+    memcpy(&y, b + n - 8, 8);
+    return x == y;
+}
+
 /* The rules of a request for the first site, if that has its authority as its name and has no
  * paths; else NULL, and nj_sites_find() tells. Many servers have one site. Any thread. */
-const struct nj_site_rules *nj_sites_first_rules(const struct nj_sites *s, struct nj_str authority);
+static inline const struct nj_site_rules *nj_sites_first_rules(const struct nj_sites *s,
+                                                               struct nj_str authority)
+{
+    const struct nj_first_site *first = (const void *)s;
+    uint32_t n = authority.n_bytes;
+
+    return n == first->name.n_bytes && nj_site_same_words(first->name.p, authority.p, n)
+               ? first->rules
+               : NULL;
+}
 
 /* Requests of a shard that use rules of the table, which must live until they have ended. hold and
  * drop: by the shard's lcore only. */

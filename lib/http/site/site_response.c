@@ -129,8 +129,10 @@ __attribute__((noinline)) static bool answer(struct nj_txn *t, const struct nj_s
     return true;
 }
 
-static bool apply(struct nj_txn *t, const struct nj_site_rules *rules,
-                  const struct nj_request_head *head, const struct nj_target *target)
+/* Neither this nor search() is a part of nj__site_answer(), which then has no stack frame. */
+__attribute__((noinline)) static bool apply(const struct nj_site_rules *rules, struct nj_txn *t,
+                                            const struct nj_request_head *head,
+                                            const struct nj_target *target)
 {
     const uint32_t that_answer = NJ_SITE_REDIRECT | NJ_SITE_METHODS | NJ_SITE_ALLOW | NJ_SITE_DENY |
                                  NJ_SITE_CORS | NJ_SITE_CLIENT_CERT | NJ_SITE_IDENTITY;
@@ -148,21 +150,19 @@ static bool apply(struct nj_txn *t, const struct nj_site_rules *rules,
     return (rules->keys & that_answer) && answer(t, rules, head, target);
 }
 
-/* Not a part of its caller, which then has no stack frame. */
 __attribute__((noinline)) static bool search(const struct nj_sites *sites, struct nj_txn *t,
                                              const struct nj_request_head *head,
                                              const struct nj_target *target)
 {
-    return apply(t, nj_sites_find(sites, head->authority, target->path), head, target);
+    return apply(nj_sites_find(sites, head->authority, target->path), t, head, target);
 }
 
-bool nj__site_answer(struct nj_txn *t, const struct nj_request_head *head,
-                     const struct nj_target *target)
+bool nj__site_answer(const struct nj_sites *sites, struct nj_txn *t,
+                     const struct nj_request_head *head, const struct nj_target *target)
 {
-    const struct nj_sites *sites = nj_shape_policy(t->set->shape)->sites;
     const struct nj_site_rules *rules = nj_sites_first_rules(sites, head->authority);
 
     if (nj_likely(rules && !rules->sites))
         return false;
-    return rules ? apply(t, rules, head, target) : search(sites, t, head, target);
+    return rules ? apply(rules, t, head, target) : search(sites, t, head, target);
 }

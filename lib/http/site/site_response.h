@@ -9,11 +9,13 @@
 /* Finds the rules of a request, which are t->rules from here on until the response has begun, and
  * answers it if they do: 421, 403, 405, a redirect, or 204 to a preflight of CORS. True: it was
  * answered. */
-bool nj__site_answer(struct nj_txn *t, const struct nj_request_head *head,
-                     const struct nj_target *target);
+bool nj__site_answer(const struct nj_sites *sites, struct nj_txn *t,
+                     const struct nj_request_head *head, const struct nj_target *target);
 
 static inline bool nj_site_answer(struct nj_txn *t, const struct nj_request_head *head,
                                   const struct nj_target *target)
 {
-    return nj_unlikely(nj_shape_policy(t->set->shape)->sites) && nj__site_answer(t, head, target);
+    const struct nj_sites *sites = nj_shape_policy(t->set->shape)->sites;
+
+    return nj_unlikely(sites) && nj__site_answer(sites, t, head, target);
 }
