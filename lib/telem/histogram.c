@@ -2,6 +2,7 @@
 /* Log-linear histograms of durations. Contract: histogram.h. */
 #include "telem/histogram.h"
 
+#include "base/assert.h"
 #include "base/relaxed_atomics.h"
 
 enum {
@@ -10,6 +11,8 @@ enum {
     LAST_BITS = 46,  /* one bucket for durations from 2^LAST_BITS ns on */
     PARTS = 1 << PART_BITS,
 };
+_Static_assert(FIRST_BITS == NJ_HISTOGRAM_BITS_MIN && LAST_BITS == NJ_HISTOGRAM_BITS_MAX,
+               "see histogram.h");
 _Static_assert(NJ_HISTOGRAM_BUCKETS == PARTS * (1 + LAST_BITS - FIRST_BITS) + 1, "see histogram.h");
 
 static inline unsigned bucket_of(nj_ns value)
@@ -60,6 +63,16 @@ uint64_t nj_histogram_count(const struct nj_histogram *h)
 {
     uint64_t sum = 0;
     for (unsigned i = 0; i < NJ_HISTOGRAM_BUCKETS; i++)
+        sum += nj_load_relaxed(&h->n[i]);
+    return sum;
+}
+
+uint64_t nj_histogram_count_below(const struct nj_histogram *h, unsigned bits)
+{
+    uint64_t sum = 0;
+
+    NJ_ASSERT(bits >= FIRST_BITS && bits <= LAST_BITS);
+    for (unsigned i = 0; i < PARTS * (1 + bits - FIRST_BITS); i++)
         sum += nj_load_relaxed(&h->n[i]);
     return sum;
 }

@@ -10,7 +10,10 @@
 #include "base/types.h"
 
 /* Eight below 2^10 ns, eight for each of 36 powers of two, and one for longer durations. */
-#define NJ_HISTOGRAM_BUCKETS 297u
+#define NJ_HISTOGRAM_BUCKETS  297u
+/* The powers of two at which a bucket begins, in ns. */
+#define NJ_HISTOGRAM_BITS_MIN 10u
+#define NJ_HISTOGRAM_BITS_MAX 46u
 
 /* `n` is first: nj_histogram_add() then needs no instruction to find it. */
 struct nj_histogram {
@@ -33,6 +36,8 @@ void nj_histogram_add(struct nj_histogram *h, nj_ns value);
 /* Add `h` to `to`. Any thread; `to` is private to the caller. */
 void nj_histogram_merge(struct nj_histogram *to, const struct nj_histogram *h);
 uint64_t nj_histogram_count(const struct nj_histogram *h);
+/* The number of values below 2^bits ns, NJ_HISTOGRAM_BITS_MIN <= bits <= NJ_HISTOGRAM_BITS_MAX. */
+uint64_t nj_histogram_count_below(const struct nj_histogram *h, unsigned bits);
 /* The quantile `share`, 0 < share <= 1; 0 if the histogram is empty. The result is never below the
  * true value, above it by at most the error stated above, and never above the maximum. For share 1,
  * and for values beyond the range stated above, it is the maximum. */

@@ -271,3 +271,17 @@ Test(histogram, fine_knows_the_minimum)
     fine_histogram_merge(&sum, &high);
     cr_assert_eq(sum.min_ns, 5);
 }
+
+/* A power of two is the first value of a bucket: it is not below itself. */
+Test(histogram, values_below_powers_of_two)
+{
+    static struct nj_histogram some;
+
+    for (unsigned bits = NJ_HISTOGRAM_BITS_MIN; bits <= NJ_HISTOGRAM_BITS_MAX; bits++) {
+        nj_histogram_add(&some, (1ull << bits) - 1);
+        nj_histogram_add(&some, 1ull << bits);
+    }
+    for (unsigned bits = NJ_HISTOGRAM_BITS_MIN; bits <= NJ_HISTOGRAM_BITS_MAX; bits++)
+        cr_assert_eq(nj_histogram_count_below(&some, bits), 2 * (bits - NJ_HISTOGRAM_BITS_MIN) + 1,
+                     "%u", bits);
+}
