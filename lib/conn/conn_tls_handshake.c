@@ -32,6 +32,7 @@ struct nj__handshake {
     struct nj_client_cert *cert; /* NULL: none, or no memory for it */
     uint32_t *n_of_client;       /* where it is counted; NULL: of a trusted proxy */
     enum nj_tls_handshake_result result;
+    nj_ns began;
     bool runs;      /* a worker has it */
     bool abandoned; /* the worker is to free what it has made */
     bool finished;  /* its result waits for the connection's turn */
@@ -196,6 +197,7 @@ void nj__handshake_begin(struct nj_conn *c, struct nj_conn_tls *ct)
         return;
     hs->current = cs->cfg->tls;
     hs->conn = c;
+    hs->began = cs->now;
     hs->of = cs->tls;
     nj_list_init(&hs->waits);
     ct->handshake = hs;
@@ -320,8 +322,12 @@ static void submit_flight(struct nj_conn *c, struct nj__handshake *hs)
         nj__conn_tls_give_up(c, NJ_C_tls_handshakes_full);
 }
 
-static void count_handshake(struct nj_counters *n, const struct nj_tls_handshake_info *info)
+static void count_handshake(struct nj_conns *cs, const struct nj__handshake *hs)
 {
+    struct nj_counters *n = cs->counters;
+    const struct nj_tls_handshake_info *info = nj_tls_handshake_info(hs->h);
+
+    nj_histogram_add(&cs->tls_handshake_ns, cs->now - hs->began);
     nj_count(n, info->resumed ? NJ_C_tls_handshakes_resumed : NJ_C_tls_handshakes);
     nj_count(n, info->cipher == NJ_TLS_AES_128_GCM_SHA256   ? NJ_C_tls_aes_128_gcm
                 : info->cipher == NJ_TLS_AES_256_GCM_SHA384 ? NJ_C_tls_aes_256_gcm
@@ -349,7 +355,7 @@ static bool establish(struct nj_conn *c, struct nj_conn_tls *ct)
         ct->established = true;
         ct->http1 = info->protocol == NJ_TLS_HTTP1;
         ct->identity = info->identity;
-        count_handshake(c->conns->counters, info);
+        count_handshake(c->conns, ct->handshake);
     }
     nj_tls_keys_wipe(&read);
     nj_tls_keys_wipe(&write);

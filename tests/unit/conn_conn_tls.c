@@ -54,6 +54,22 @@ Test(conn_conn_tls, a_file_byte_for_byte, .init = connect_h2)
     cr_expect_eq(rig_count(t->r, NJ_C_tls_handshakes), 1);
     cr_expect_geq(rig_count(t->r, NJ_C_tls_tx_bytes), RIG_WHOLE);
     cr_expect_eq(t->n_run, 2); /* a flight each: ClientHello, Finished */
+    cr_expect_eq(nj_histogram_count(&t->r->s->conns.tls_handshake_ns), 1);
+}
+
+Test(conn_conn_tls, a_handshake_lasts_from_the_first_bytes_to_its_end, .init = begin)
+{
+    const struct nj_histogram *h = &t->r->s->conns.tls_handshake_ns;
+
+    t->slow = true;
+    tls_peer_pump(t, c, 1400);
+    rig_run(t->r, 300 * NJ_MS);
+    cr_expect_eq(nj_histogram_count(h), 0);
+    t->slow = false;
+    tls_peer_pump(t, c, 1400);
+    cr_expect(SSL_is_init_finished(c->ssl));
+    cr_expect_eq(nj_histogram_count(h), 1);
+    cr_expect(h->max_ns >= 300 * NJ_MS && h->max_ns < NJ_SEC, "%lu", (unsigned long)h->max_ns);
 }
 
 Test(conn_conn_tls, everything_in_single_bytes)
