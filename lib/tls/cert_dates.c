@@ -96,6 +96,22 @@ bool nj_tls_dates_next(const struct nj_tls_server_context *c, uint32_t *at, int6
     return false;
 }
 
+bool nj_tls_dates_of_file(const struct nj_tls_server_context *c, uint32_t i,
+                          struct nj_tls_dates *out)
+{
+    static const char *const kind[] = {
+        [NJ__TLS_DATES_OWN] = "certificate",
+        [NJ__TLS_DATES_CLIENT_CA] = "client_ca",
+        [NJ__TLS_DATES_OCSP] = "ocsp",
+    };
+
+    if (i >= c->n_dates)
+        return false;
+    const struct nj__tls_dates *d = &c->dates[i];
+    *out = (struct nj_tls_dates){d->path, kind[d->kind], d->from_s, d->until_s};
+    return true;
+}
+
 int64_t nj__tls_unix_time(const ASN1_TIME *t)
 {
     struct tm tm;

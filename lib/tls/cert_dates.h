@@ -24,6 +24,18 @@ struct nj_tls_date_note {
 bool nj_tls_dates_next(const struct nj_tls_server_context *c, uint32_t *at, int64_t before_s,
                        int64_t now_s, struct nj_tls_date_note *note);
 
+/* The validity of a file: from its latest notBefore to its first notAfter, in UNIX time. */
+struct nj_tls_dates {
+    const char *path; /* owned by the context */
+    const char *kind; /* "certificate", "client_ca" or "ocsp" */
+    int64_t from_s, until_s;
+};
+
+/* That of the i-th file; each file of a kind is there once. False: there is none. Any thread, with
+ * a reference. */
+bool nj_tls_dates_of_file(const struct nj_tls_server_context *c, uint32_t i,
+                          struct nj_tls_dates *out);
+
 /* A certificate of the server. */
 struct nj_tls_cert_text {
     const char *path; /* of its file; owned by the context */

@@ -121,6 +121,29 @@ Test(tls_cert_dates, a_short_lived_certificate_is_told_about_on_its_last_day)
     free_cert(&dated);
 }
 
+Test(tls_cert_dates, dates_of_each_file)
+{
+    struct nj_tls_dates d;
+
+    make_cert(&chained, folder, "chained", "b.test", false, NULL);
+    make_cert(&dated, folder, "dated", "a.test", false, NULL);
+    set_dates(&dated, BEGAN, BEGAN + 90 * DAY);
+    set_dates(&chained, BEGAN - DAY, BEGAN + 40 * DAY);
+    struct nj_tls_server_context *context = context_of(chained.cert);
+    cr_assert(nj_tls_dates_of_file(context, 0, &d));
+    cr_expect_str_eq(d.path, dated.cert);
+    cr_expect_str_eq(d.kind, "certificate");
+    cr_expect(d.from_s == BEGAN && d.until_s == BEGAN + 90 * DAY);
+    cr_assert(nj_tls_dates_of_file(context, 1, &d));
+    cr_expect_str_eq(d.path, chained.cert);
+    cr_expect_str_eq(d.kind, "client_ca");
+    cr_expect(d.from_s == BEGAN - DAY && d.until_s == BEGAN + 40 * DAY);
+    cr_expect_not(nj_tls_dates_of_file(context, 2, &d));
+    nj_tls_server_context_put(context);
+    free_cert(&chained);
+    free_cert(&dated);
+}
+
 /* The one that expires first counts; an authority of clients has words of its own. */
 Test(tls_cert_dates, certificates_of_a_chain_and_of_an_authority)
 {
