@@ -22,6 +22,7 @@
 #include "store/file_reader.h"
 #include "store/file_store.h"
 #include "telem/count.h"
+#include "tls/current_context.h"
 #include "threads/worker_pool.h"
 
 /* A port, and its shards: n_shards of the view's, from `first` on. */
@@ -34,6 +35,12 @@ struct nj_mgmt_port {
 /* Rates of a class in the last second. Written by the supervisor. */
 struct nj_class_rate {
     _Atomic uint64_t requests_per_s, bytes_per_s;
+};
+
+/* Reloads of the configuration. Any thread reads what the thread of a reload writes. */
+struct nj_mgmt_reloads {
+    _Atomic int64_t good_at_s; /* UNIX time of the last one that succeeded, at first of the start */
+    _Atomic bool has_failed;   /* the last one: the former configuration is in force */
 };
 
 /* Any thread but an lcore may call these. */
@@ -64,6 +71,10 @@ struct nj_mgmt_view {
     const struct nj_class_rate *class_rate; /* NJ_CLASSES_MAX, by slot */
     const struct nj_routes *routes;
     uint32_t fibers_max;
+    int64_t started_s;                     /* UNIX time */
+    const struct nj_server_config *config; /* of the start */
+    const struct nj_mgmt_reloads *reloads;
+    struct nj_tls_current_context *tls; /* to take a reference; NULL: no TLS */
     struct nj_mgmt_hooks hooks;
 };
 

@@ -393,8 +393,13 @@ static void fill_view(struct nj_server *s)
         .class_rate = s->supervisor.class_rates.rate,
         .routes = s->settings.routes,
         .fibers_max = s->settings.config->fibers_max,
+        .started_s = (int64_t)time(NULL),
+        .config = s->settings.config,
+        .reloads = &s->reloads,
+        .tls = s->tls.has_tls ? &s->tls.current : NULL,
         .hooks = {s, change_limits, reset_handler_counters},
     };
+    nj_store_relaxed(&s->reloads.good_at_s, s->view.started_s);
     for (uint32_t k = 0; k < s->ports.n; k++) {
         const struct nj_server_port *p = &s->ports.port[k];
         s->view.port[k] = (struct nj_mgmt_port){&p->dev, &p->last_sample, p->first, p->n_shards};

@@ -3,7 +3,9 @@
  * first says whether it accepts them; only then do they change. */
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "base/relaxed_atomics.h"
 #include "log/log.h"
 #include "server/server_internal.h"
 
@@ -105,7 +107,10 @@ bool nj__server_read_again(struct nj_server *s)
     bool ok = read_tls(&r) && is_read; /* a faulty file does not hide errors of certificates */
 
     ok = ok && try_log(&r) && install(&r);
-    if (!ok)
+    nj_store_relaxed(&s->reloads.has_failed, !ok);
+    if (ok)
+        nj_store_relaxed(&s->reloads.good_at_s, (int64_t)time(NULL));
+    else
         give_up(&r);
     nj_diags_free(&r.faults);
     nj_diags_free(&r.notes);

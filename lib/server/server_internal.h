@@ -40,6 +40,7 @@ struct nj_server {
     struct nj_worker_pool *workers; /* run OS_BLOCKING tasks and file operations */
     struct nj_access_log *access;   /* NULL: none */
     struct nj_service service;
+    struct nj_mgmt_reloads reloads;
     struct nj_mgmt_view view;  /* while the shards exist */
     struct nj_upgrade upgrade; /* main thread until the supervisor starts, then the supervisor's;
                                   a worker looks at its `file` */
