@@ -67,7 +67,8 @@ def exit_text(status):
 program("app/nightjar/nightjar")
 PROGRAMS = {"nightjar": "app/nightjar", "nightjar-examples": "app/examples",
             "nightjar-test-handlers": "tests/e2e/handlers",
-            "nightjar-test-embedded": "tests/e2e/embedded", "nj-ewyk-server": "perf/ewyk",
+            "nightjar-test-embedded": "tests/e2e/embedded",
+            "nightjar-test-metrics": "tests/e2e/metrics", "nj-ewyk-server": "perf/ewyk",
             "nj-attack-server": "perf/tools/attack"}
 
 

@@ -103,7 +103,7 @@ BANS = {
     "hwloc": (("lib", "app"), ("lib/topo",), r"hwloc_\w+", r"hwloc\.h|hwloc/.*", "use lib/topo"),
     "sodium": (("lib", "app"), ("lib/base",), r"sodium_\w+|crypto_\w+", r"sodium\.h",
                "use base/keyed_hash.h"),
-    "printing": (("lib",), PRINTERS,
+    "printing": (("lib",), (*PRINTERS, "lib/mgmt"),  # responses, to a FILE in memory
                  r"v?[fd]?printf|f?put[cs]|putchar|perror|v?syslog|rte_log|RTE_LOG", None,
                  "nj_log() it or return a text; on the datapath count it (telem/counters.def)"),
     "heap": (("lib/wire", "lib/tcp"), (), r"malloc|calloc|realloc|free|rte_z?malloc|rte_free", None,
