@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Registers the commands of telemetry_commands.h with rte_telemetry. */
+/* Registers the commands of answers.h with rte_telemetry. */
 #pragma once
 
 #include "mgmt/view.h"

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* `/nightjar/files`: counters of the file store and its reader. */
-#include <rte_telemetry.h>
+/* `files`: counters of the file store and its reader. */
 
 #include "base/relaxed_atomics.h"
-#include "dpdk/compat.h"
-#include "mgmt/telemetry_commands.h"
-#include "mgmt/telemetry_dict.h"
+#include "mgmt/answers.h"
+#include "mgmt/answer_parts.h"
 #include "store/file_reader.h"
 #include "telem/counters_http.h"
 
-static void add_reader_stats(const struct nj_file_reader_stats *r, struct rte_tel_data *d)
+static void add_reader_stats(const struct nj_file_reader_stats *r, struct nj__doc d)
 {
     static const struct {
         const char *name;
@@ -17,25 +15,24 @@ static void add_reader_stats(const struct nj_file_reader_stats *r, struct rte_te
     } parts[] = {{"read_ns_p50", 0.5}, {"read_ns_p99", 0.99}, {"read_ns_max", 1}};
     struct nj_histogram latency = {0};
 
-    rte_tel_data_add_dict_uint(d, "reads_under_way", nj_load_relaxed(&r->n_under_way));
-    rte_tel_data_add_dict_uint(d, "reads_waiting", nj_load_relaxed(&r->n_waiting));
-    rte_tel_data_add_dict_uint(d, "reads_failed", nj_load_relaxed(&r->n_failed));
-    rte_tel_data_add_dict_uint(d, "reads_put_off", nj_load_relaxed(&r->n_to_workers));
-    rte_tel_data_add_dict_uint(d, "direct_bytes", nj_load_relaxed(&r->direct_bytes));
+    nj__doc_uint(d, "reads_under_way", nj_load_relaxed(&r->n_under_way));
+    nj__doc_uint(d, "reads_waiting", nj_load_relaxed(&r->n_waiting));
+    nj__doc_uint(d, "reads_failed", nj_load_relaxed(&r->n_failed));
+    nj__doc_uint(d, "reads_put_off", nj_load_relaxed(&r->n_to_workers));
+    nj__doc_uint(d, "direct_bytes", nj_load_relaxed(&r->direct_bytes));
     nj_histogram_merge(&latency, &r->latency);
     for (size_t i = 0; i < NJ_ARRAY_LEN(parts); i++)
-        rte_tel_data_add_dict_uint(d, parts[i].name,
-                                   nj_histogram_quantile(&latency, parts[i].share));
+        nj__doc_uint(d, parts[i].name, nj_histogram_quantile(&latency, parts[i].share));
 }
 
-bool nj__telemetry_files(const struct nj_mgmt_view *v, const char *params, struct rte_tel_data *d)
+bool nj__answer_files(const struct nj_mgmt_view *v, const char *params, struct nj__doc d)
 {
     if (params)
         return false;
     if (!v->store) /* all routes are handlers */
         return true;
     const struct nj_file_store_stats *st = nj_file_store_stats(v->store);
-    const struct nj__telemetry_row rows[] = {
+    const struct nj__answer_row rows[] = {
         {"cached_files", st->cached_files},
         {"cached_bytes", st->cached_bytes},
         {"hits", st->hits},
@@ -62,7 +59,7 @@ bool nj__telemetry_files(const struct nj_mgmt_view *v, const char *params, struc
         {"jobs", nj_mgmt_sum_counter(v, NJ_C_file_jobs)},
         {"busy", nj_mgmt_sum_counter(v, NJ_C_file_busy)},
     };
-    nj__telemetry_add_numbers(d, rows, NJ_ARRAY_LEN(rows));
+    nj__answer_add_numbers(d, rows, NJ_ARRAY_LEN(rows));
     if (v->reader)
         add_reader_stats(nj_file_reader_stats(v->reader), d);
     return true;

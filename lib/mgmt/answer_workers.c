@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* `/nightjar/workers`: counters of the worker pool and of its thread strategy. */
-#include <rte_telemetry.h>
+/* `workers`: counters of the worker pool and of its thread strategy. */
 
 #include "base/compiler.h"
-#include "mgmt/telemetry_commands.h"
-#include "mgmt/telemetry_dict.h"
+#include "mgmt/answers.h"
+#include "mgmt/answer_parts.h"
 
-static void add_kind(struct rte_tel_data *d, const char *name, const struct nj_worker_pool_stats *s,
+static void add_kind(struct nj__doc d, const char *name, const struct nj_worker_pool_stats *s,
                      enum nj_worker_kind kind)
 {
-    const struct nj__telemetry_row rows[] = {
+    const struct nj__answer_row rows[] = {
         {"max", s->kind[kind].n_max},
         {"running", s->kind[kind].n_running},
         {"out", s->kind[kind].n_out},
@@ -19,17 +18,15 @@ static void add_kind(struct rte_tel_data *d, const char *name, const struct nj_w
         {"displaced", s->kind[kind].n_displaced},
         {"held_back", s->kind[kind].n_held_back},
     };
-    struct rte_tel_data *one = nj__telemetry_add_dict(d, "%s", name);
 
-    if (one)
-        nj__telemetry_add_numbers(one, rows, NJ_ARRAY_LEN(rows));
+    nj__answer_add_numbers(nj__doc_dict(d, name), rows, NJ_ARRAY_LEN(rows));
 }
 
-bool nj__telemetry_workers(const struct nj_mgmt_view *v, const char *params, struct rte_tel_data *d)
+bool nj__answer_workers(const struct nj_mgmt_view *v, const char *params, struct nj__doc d)
 {
     struct nj_worker_pool_stats stats = nj_worker_pool_stats(v->workers);
     const struct nj_strategy_counters *c = &stats.strategy;
-    const struct nj__telemetry_row rows[] = {
+    const struct nj__answer_row rows[] = {
         {"threads", stats.n_threads},
         {"pec", c->pec},
         {"epc", c->epc},
@@ -42,7 +39,7 @@ bool nj__telemetry_workers(const struct nj_mgmt_view *v, const char *params, str
 
     if (params)
         return false;
-    nj__telemetry_add_numbers(d, rows, NJ_ARRAY_LEN(rows));
+    nj__answer_add_numbers(d, rows, NJ_ARRAY_LEN(rows));
     add_kind(d, "handlers", &stats, NJ_WORKER_HANDLERS);
     add_kind(d, "files", &stats, NJ_WORKER_FILES);
     add_kind(d, "tls", &stats, NJ_WORKER_TLS);

@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* `/nightjar/ewyk`: how handlers were executed, per route, and how many wait. See docs/ewyk.md. */
+/* `ewyk`: how handlers were executed, per route, and how many wait. See docs/ewyk.md. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <rte_telemetry.h>
-
 #include "base/relaxed_atomics.h"
-#include "dpdk/compat.h"
-#include "mgmt/telemetry_commands.h"
-#include "mgmt/telemetry_dict.h"
+#include "mgmt/answers.h"
+#include "mgmt/answer_parts.h"
 
-/* A response of the socket holds 16 KiB, and a route takes about 400 bytes of it. */
+/* An answer of telemetry holds 16 KiB, and a route takes about 400 bytes of it. */
 #define ROUTES_SHOWN 32u
 #define NAME_SHOWN   64
 
@@ -58,39 +55,38 @@ static struct sum sum_up(const struct nj_mgmt_view *v, uint32_t route, uint32_t 
 }
 
 static void add_route(const struct nj_mgmt_view *v, uint32_t route, uint32_t from, uint32_t to,
-                      struct rte_tel_data *d)
+                      struct nj__doc d)
 {
     struct sum sum = sum_up(v, route, from, to);
     const struct nj_task_class *c = &v->shard[0]->conns.handlers.classes[route];
-    char name[NAME_SHOWN];
+    char cut[NAME_SHOWN];
 
-    snprintf(name, sizeof name, "%s", c->name);
-    rte_tel_data_add_dict_string(d, "route", name);
-    rte_tel_data_add_dict_string(d, "type", type_name(c->declared));
+    snprintf(cut, sizeof cut, "%s", c->name);
+    nj__doc_text(d, "route", nj__doc_is_telemetry(d) ? cut : c->name);
+    nj__doc_text(d, "type", type_name(c->declared));
     for (unsigned m = 0; m < NJ_N_MODES; m++)
-        rte_tel_data_add_dict_uint(d, mode_names[m], sum.n[m]);
-    rte_tel_data_add_dict_uint(d, "budget_overrun", sum.overruns);
-    rte_tel_data_add_dict_uint(d, "would_block", sum.would_block);
-    rte_tel_data_add_dict_uint(d, "moves", sum.moves);
-    rte_tel_data_add_dict_uint(d, "longest_ns", sum.longest_ns);
-    rte_tel_data_add_dict_uint(d, "average_ns", sum.ewma_ns);
-    rte_tel_data_add_dict_uint(d, "tail_ppm", sum.tail_ppm);
+        nj__doc_uint(d, mode_names[m], sum.n[m]);
+    nj__doc_uint(d, "budget_overrun", sum.overruns);
+    nj__doc_uint(d, "would_block", sum.would_block);
+    nj__doc_uint(d, "moves", sum.moves);
+    nj__doc_uint(d, "longest_ns", sum.longest_ns);
+    nj__doc_uint(d, "average_ns", sum.ewma_ns);
+    nj__doc_uint(d, "tail_ppm", sum.tail_ppm);
 }
 
-/* Adds the shards that run the route in another mode than it declares. */
-static void add_shards(const struct nj_mgmt_view *v, uint32_t route, struct rte_tel_data *d)
+/* The type by which each shard runs the route now. */
+static void add_shards(const struct nj_mgmt_view *v, uint32_t route, struct nj__doc d)
 {
-    char key[32];
+    struct nj__doc list = nj__doc_list(d, "shards", "shard");
 
     for (uint32_t i = 0; i < v->n_shards; i++) {
         const struct nj_task_class *c = &v->shard[i]->conns.handlers.classes[route];
         enum nj_task_type type = __atomic_load_n(&c->type, __ATOMIC_RELAXED);
-        snprintf(key, sizeof key, "shard%u", i);
-        rte_tel_data_add_dict_string(d, key, type_name(type));
+        nj__doc_item_text(list, i, type_name(type));
     }
 }
 
-static void add_fibers(const struct nj_mgmt_view *v, struct rte_tel_data *d)
+static void add_fibers(const struct nj_mgmt_view *v, struct nj__doc d)
 {
     uint64_t in_use = 0, high = 0, waiting = 0, resetting = 0;
 
@@ -101,34 +97,35 @@ static void add_fibers(const struct nj_mgmt_view *v, struct rte_tel_data *d)
         waiting += nj_load_relaxed(&h->n_waiting);
         resetting += atomic_load_explicit(&h->reset, memory_order_acquire);
     }
-    rte_tel_data_add_dict_uint(d, "fibers_in_use", in_use);
-    rte_tel_data_add_dict_uint(d, "fibers_high_water", high); /* of one lcore */
-    rte_tel_data_add_dict_uint(d, "fibers_max", v->fibers_max);
-    rte_tel_data_add_dict_uint(d, "waiting", waiting);
-    rte_tel_data_add_dict_uint(d, "resetting", resetting); /* shards that have not reset yet */
+    nj__doc_uint(d, "fibers_in_use", in_use);
+    nj__doc_uint(d, "fibers_high_water", high); /* of one lcore */
+    nj__doc_uint(d, "fibers_max", v->fibers_max);
+    nj__doc_uint(d, "waiting", waiting);
+    nj__doc_uint(d, "resetting", resetting); /* shards that have not reset yet */
 }
 
-static void add_all(const struct nj_mgmt_view *v, struct rte_tel_data *d)
+static void add_all(const struct nj_mgmt_view *v, struct nj__doc d)
 {
     uint32_t n = nj_routes_count(v->routes);
+
     add_fibers(v, d);
-    rte_tel_data_add_dict_uint(d, "routes", n);
-    for (uint32_t i = 0; i < n && i < ROUTES_SHOWN; i++) {
-        struct rte_tel_data *one = nj__telemetry_add_dict(d, "route%u", i);
-        if (!one)
-            return;
-        add_route(v, i, 0, v->n_shards, one);
+    if (nj__doc_is_telemetry(d)) {
+        nj__doc_uint(d, "routes", n);
+        n = n < ROUTES_SHOWN ? n : ROUTES_SHOWN;
     }
+    struct nj__doc list = nj__doc_list(d, "routes", "route");
+    for (uint32_t i = 0; i < n; i++)
+        add_route(v, i, 0, v->n_shards, nj__doc_item(list, i));
 }
 
-static void request_reset(const struct nj_mgmt_view *v, struct rte_tel_data *d)
+static void request_reset(const struct nj_mgmt_view *v, struct nj__doc d)
 {
     v->hooks.reset_handler_counters(v->hooks.ctx);
-    rte_tel_data_add_dict_uint(d, "reset", v->n_shards);
+    nj__doc_uint(d, "reset", v->n_shards);
 }
 
 /* "ROUTE", or "ROUTE,SHARD" for the counters of one shard. */
-static bool add_one(const struct nj_mgmt_view *v, const char *params, struct rte_tel_data *d)
+static bool add_one(const struct nj_mgmt_view *v, const char *params, struct nj__doc d)
 {
     char *end;
     unsigned long route = strtoul(params, &end, 10), shard = 0;
@@ -140,17 +137,19 @@ static bool add_one(const struct nj_mgmt_view *v, const char *params, struct rte
         shard = strtoul(end + 1, &end, 10);
     if (*end || shard >= v->n_shards)
         return false;
-    add_route(v, (uint32_t)route, (uint32_t)shard, is_one ? (uint32_t)shard + 1 : v->n_shards, d);
+    struct nj__doc one = nj__doc_only_item(nj__doc_list(d, "routes", "route"), (uint32_t)route);
+    add_route(v, (uint32_t)route, (uint32_t)shard, is_one ? (uint32_t)shard + 1 : v->n_shards, one);
     if (!is_one)
-        add_shards(v, (uint32_t)route, d);
+        add_shards(v, (uint32_t)route, one);
     return true;
 }
 
-bool nj__telemetry_handlers(const struct nj_mgmt_view *v, const char *params,
-                            struct rte_tel_data *d)
+bool nj__answer_handlers(const struct nj_mgmt_view *v, const char *params, struct nj__doc d)
 {
-    if (params && strcmp(params, "reset") != 0)
+    bool reset = params && nj__doc_is_telemetry(d) && strcmp(params, "reset") == 0;
+
+    if (params && !reset)
         return add_one(v, params, d);
-    (params ? request_reset : add_all)(v, d);
+    (reset ? request_reset : add_all)(v, d);
     return true;
 }

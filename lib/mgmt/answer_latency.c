@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* `/nightjar/latency`: percentiles of response times, of steps, and of time in TLS handshakes per
- * step. */
+/* `latency`: percentiles of response times, of steps, and of time in TLS handshakes per step. */
 #include <stddef.h>
 
 #include <rte_cycles.h>
-#include <rte_telemetry.h>
 
-#include "dpdk/compat.h"
-#include "mgmt/telemetry_commands.h"
-#include "mgmt/telemetry_dict.h"
+#include "mgmt/answers.h"
+#include "mgmt/answer_parts.h"
 
 /* `hz`: units of the histogram per second. */
 static uint64_t us(uint64_t value, uint64_t hz)
@@ -18,26 +15,23 @@ static uint64_t us(uint64_t value, uint64_t hz)
 
 /* Percentiles are upper bounds of buckets: at most an eighth too high (telem/histogram.h). */
 static void add_histogram(const struct nj_histogram *h, const char *name, uint64_t hz,
-                          struct rte_tel_data *d)
+                          struct nj__doc d)
 {
     static const struct {
         const char *name;
         double share;
     } shown[] = {{"p50_us", 0.5}, {"p90_us", 0.9}, {"p99_us", 0.99}, {"p999_us", 0.999}};
     uint64_t n = nj_histogram_count(h);
-    struct rte_tel_data *one = nj__telemetry_add_dict(d, "%s", name);
+    struct nj__doc one = nj__doc_dict(d, name);
 
-    if (!one)
-        return;
-    rte_tel_data_add_dict_uint(one, "count", n);
-    rte_tel_data_add_dict_uint(one, "mean_us", n > 0 ? us(h->sum_ns / n, hz) : 0);
+    nj__doc_uint(one, "count", n);
+    nj__doc_uint(one, "mean_us", n > 0 ? us(h->sum_ns / n, hz) : 0);
     for (size_t i = 0; i < NJ_ARRAY_LEN(shown); i++)
-        rte_tel_data_add_dict_uint(one, shown[i].name,
-                                   us(nj_histogram_quantile(h, shown[i].share), hz));
-    rte_tel_data_add_dict_uint(one, "max_us", us(h->max_ns, hz));
+        nj__doc_uint(one, shown[i].name, us(nj_histogram_quantile(h, shown[i].share), hz));
+    nj__doc_uint(one, "max_us", us(h->max_ns, hz));
 }
 
-bool nj__telemetry_latency(const struct nj_mgmt_view *v, const char *params, struct rte_tel_data *d)
+bool nj__answer_latency(const struct nj_mgmt_view *v, const char *params, struct nj__doc d)
 {
     const struct {
         const char *name;
@@ -51,7 +45,7 @@ bool nj__telemetry_latency(const struct nj_mgmt_view *v, const char *params, str
                  {"tls_task", offsetof(struct nj_shard, conns.tls_task_ns), NJ_SEC}};
     uint32_t from, to;
 
-    if (!nj__telemetry_parse_shards(v, params, &from, &to))
+    if (!nj__answer_parse_shards(v, params, &from, &to))
         return false;
     for (size_t k = 0; k < NJ_ARRAY_LEN(shown); k++) {
         struct nj_histogram sum = {0};

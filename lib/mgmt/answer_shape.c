@@ -1,63 +1,58 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* `/nightjar/classes`, `/nightjar/clients`, `/nightjar/shaping`: counters and rates of classes,
- * clients and pacing. */
+/* `classes`, `clients`, `shaping`: counters and rates of classes, clients and pacing. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <rte_telemetry.h>
-
 #include "base/relaxed_atomics.h"
-#include "dpdk/compat.h"
 #include "log/address_text.h"
-#include "mgmt/telemetry_commands.h"
-#include "mgmt/telemetry_dict.h"
+#include "mgmt/answers.h"
+#include "mgmt/answer_parts.h"
 #include "telem/counters_http.h"
 
-/* A response of the socket holds 16 KiB, and a client takes about 230 bytes of it. */
-#define CLIENTS_SHOWN     10u
-#define CLIENTS_SHOWN_MAX 64u
+#define CLIENTS_SHOWN          10u
+/* An answer of telemetry holds 16 KiB, and a client takes about 230 bytes of it. The clients of
+ * JSON are sorted into one array, of which each new client may move the rest. */
+#define CLIENTS_SHOWN_MAX      64u
+#define CLIENTS_SHOWN_MAX_JSON 1000u
 
 /* --- classes ------------------------------------------------------------------------------- */
 
-static void add_class(const struct nj_mgmt_view *v, const struct nj_class *c,
-                      struct rte_tel_data *d)
+static void add_class(const struct nj_mgmt_view *v, const struct nj_class *c, struct nj__doc list)
 {
     struct nj_mgmt_class_sum sum = nj_mgmt_sum_class(v, c->slot);
-    struct rte_tel_data *one = nj__telemetry_add_dict(d, "class%u", c->slot);
+    struct nj__doc one = nj__doc_item(list, c->slot);
     const struct nj_class_rate *rate = &v->class_rate[c->slot];
 
-    if (!one)
-        return;
-    rte_tel_data_add_dict_string(one, "name", c->name);
-    rte_tel_data_add_dict_uint(one, "requests", sum.requests);
-    rte_tel_data_add_dict_uint(one, "refused", sum.refused);
-    rte_tel_data_add_dict_uint(one, "open", sum.open);
-    rte_tel_data_add_dict_uint(one, "waiting", sum.waiting);
-    rte_tel_data_add_dict_uint(one, "bytes", sum.bytes);
-    rte_tel_data_add_dict_uint(one, "throttled_ms", sum.throttled_ns / NJ_MS);
-    rte_tel_data_add_dict_uint(one, "requests_per_s", nj_load_relaxed(&rate->requests_per_s));
-    rte_tel_data_add_dict_uint(one, "bytes_per_s", nj_load_relaxed(&rate->bytes_per_s));
+    nj__doc_text(one, "name", c->name);
+    nj__doc_uint(one, "requests", sum.requests);
+    nj__doc_uint(one, "refused", sum.refused);
+    nj__doc_uint(one, "open", sum.open);
+    nj__doc_uint(one, "waiting", sum.waiting);
+    nj__doc_uint(one, "bytes", sum.bytes);
+    nj__doc_uint(one, "throttled_ms", sum.throttled_ns / NJ_MS);
+    nj__doc_uint(one, "requests_per_s", nj_load_relaxed(&rate->requests_per_s));
+    nj__doc_uint(one, "bytes_per_s", nj_load_relaxed(&rate->bytes_per_s));
 }
 
-/* Arguments of a callback that adds to a response, under the lock of the policy. */
-struct dict_ctx {
+/* Arguments of a callback that adds to a list, under the lock of the policy. */
+struct list_ctx {
     const struct nj_mgmt_view *v;
-    struct rte_tel_data *d;
+    struct nj__doc list;
 };
 
 static void add_classes(void *ctx, const struct nj_policy *p)
 {
-    const struct dict_ctx *a = ctx;
+    const struct list_ctx *a = ctx;
 
     for (uint32_t i = 0; i < p->n_classes; i++)
-        add_class(a->v, &p->classes[i], a->d);
+        add_class(a->v, &p->classes[i], a->list);
 }
 
-bool nj__telemetry_classes(const struct nj_mgmt_view *v, const char *params, struct rte_tel_data *d)
+bool nj__answer_classes(const struct nj_mgmt_view *v, const char *params, struct nj__doc d)
 {
-    struct dict_ctx a = {v, d};
+    struct list_ctx a = {v, nj__doc_list(d, "classes", "class")};
 
     if (!params)
         nj_policies_call_with_current(v->policies, add_classes, &a);
@@ -78,30 +73,28 @@ static void client_name(const struct nj_policy *p, const struct nj_client *c, ch
              bits == 128 ? nj_address_text(&addr, text) : nj_network_text(&addr, bits, text));
 }
 
-static void add_client(const struct dict_ctx *a, const struct nj_policy *p,
+static void add_client(const struct list_ctx *a, const struct nj_policy *p,
                        const struct nj_client *c, uint32_t number)
 {
-    struct rte_tel_data *one = nj__telemetry_add_dict(a->d, "client%u", number);
+    struct nj__doc one = nj__doc_item(a->list, number);
     char name[NJ_ADDRESS_TEXT_BYTES + 8] = "others", key[32];
 
-    if (!one)
-        return;
     if (c != a->v->other_clients)
         client_name(p, c, name, sizeof name);
-    rte_tel_data_add_dict_string(one, "client", name);
+    nj__doc_text(one, "client", name);
     snprintf(key, sizeof key, "%016" PRIx64, nj_load_relaxed(&c->key));
-    rte_tel_data_add_dict_string(one, "key", key);
-    rte_tel_data_add_dict_uint(one, "connections", nj_load_relaxed(&c->n_conns));
-    rte_tel_data_add_dict_uint(one, "streams", nj_load_relaxed(&c->n_streams));
-    rte_tel_data_add_dict_uint(one, "requests", nj_load_relaxed(&c->n_requests));
-    rte_tel_data_add_dict_uint(one, "refused", nj_load_relaxed(&c->n_refused));
-    rte_tel_data_add_dict_uint(one, "bytes", nj_load_relaxed(&c->n_bytes));
-    rte_tel_data_add_dict_uint(one, "throttled_ms", nj_load_relaxed(&c->throttled_ns) / NJ_MS);
+    nj__doc_text(one, "key", key);
+    nj__doc_uint(one, "connections", nj_load_relaxed(&c->n_conns));
+    nj__doc_uint(one, "streams", nj_load_relaxed(&c->n_streams));
+    nj__doc_uint(one, "requests", nj_load_relaxed(&c->n_requests));
+    nj__doc_uint(one, "refused", nj_load_relaxed(&c->n_refused));
+    nj__doc_uint(one, "bytes", nj_load_relaxed(&c->n_bytes));
+    nj__doc_uint(one, "throttled_ms", nj_load_relaxed(&c->throttled_ns) / NJ_MS);
 }
 
-/* Parameters of /nightjar/clients. */
+/* Parameters of `clients`. */
 struct clients_query {
-    struct dict_ctx a;
+    struct list_ctx a;
     uint32_t n;
     enum nj_clients_by by;
 };
@@ -109,7 +102,7 @@ struct clients_query {
 static void add_clients(void *ctx, const struct nj_policy *p)
 {
     const struct clients_query *c = ctx;
-    const struct nj_client *top[CLIENTS_SHOWN_MAX];
+    const struct nj_client *top[CLIENTS_SHOWN_MAX_JSON];
     uint32_t n = nj_clients_top(c->a.v->clients, c->by, top, c->n);
 
     for (uint32_t i = 0; i < n; i++)
@@ -119,6 +112,7 @@ static void add_clients(void *ctx, const struct nj_policy *p)
 /* "N", "by=WHAT", or both. */
 static bool read_clients(const char *params, struct clients_query *c)
 {
+    bool is_json = !nj__doc_is_telemetry(c->a.list);
     static const char *const by[] = {[NJ_CLIENTS_BY_BYTES] = "by=bytes",
                                      [NJ_CLIENTS_BY_STREAMS] = "by=streams",
                                      [NJ_CLIENTS_BY_CONNECTIONS] = "by=connections"};
@@ -129,7 +123,7 @@ static bool read_clients(const char *params, struct clients_query *c)
     if (*params >= '0' && *params <= '9') {
         unsigned long n = strtoul(params, &end, 10);
         c->n = (uint32_t)n;
-        if (n == 0 || n > CLIENTS_SHOWN_MAX)
+        if (n == 0 || n > (is_json ? CLIENTS_SHOWN_MAX_JSON : CLIENTS_SHOWN_MAX))
             return false;
         if (*end == '\0')
             return true;
@@ -143,9 +137,10 @@ static bool read_clients(const char *params, struct clients_query *c)
     return false;
 }
 
-bool nj__telemetry_clients(const struct nj_mgmt_view *v, const char *params, struct rte_tel_data *d)
+bool nj__answer_clients(const struct nj_mgmt_view *v, const char *params, struct nj__doc d)
 {
-    struct clients_query c = {{v, d}, CLIENTS_SHOWN, NJ_CLIENTS_BY_BYTES};
+    struct list_ctx a = {v, nj__doc_list(d, "clients", "client")};
+    struct clients_query c = {a, CLIENTS_SHOWN, NJ_CLIENTS_BY_BYTES};
 
     if (!read_clients(params, &c))
         return false;
@@ -155,7 +150,7 @@ bool nj__telemetry_clients(const struct nj_mgmt_view *v, const char *params, str
 
 /* --- pacing -------------------------------------------------------------------------------- */
 
-bool nj__telemetry_shaping(const struct nj_mgmt_view *v, const char *params, struct rte_tel_data *d)
+bool nj__answer_shaping(const struct nj_mgmt_view *v, const char *params, struct nj__doc d)
 {
     static const nj_counter shown[] = {
         NJ_C_shape_responses, NJ_C_shape_waiting,       NJ_C_shape_timers, NJ_C_shape_clients,
@@ -165,13 +160,13 @@ bool nj__telemetry_shaping(const struct nj_mgmt_view *v, const char *params, str
     uint64_t wakes = 0, empty = 0;
     uint32_t from, to;
 
-    if (!nj__telemetry_parse_shards(v, params, &from, &to))
+    if (!nj__answer_parse_shards(v, params, &from, &to))
         return false;
-    nj__telemetry_add_counters(v, from, to, shown, NJ_ARRAY_LEN(shown), d);
+    nj__answer_add_counters(v, from, to, shown, NJ_ARRAY_LEN(shown), d);
     for (uint32_t i = from; i < to; i++) {
         wakes += nj_counter_read(&v->shard[i]->counters, NJ_C_shape_wakes);
         empty += nj_counter_read(&v->shard[i]->counters, NJ_C_shape_wakes_empty);
     }
-    rte_tel_data_add_dict_uint(d, "wakes_empty_ppm", wakes > 0 ? empty * 1000000 / wakes : 0);
+    nj__doc_uint(d, "wakes_empty_ppm", wakes > 0 ? empty * 1000000 / wakes : 0);
     return true;
 }
