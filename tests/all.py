@@ -210,8 +210,8 @@ def guard(pattern):
 
 
 PACKAGE = ("package_abi", "package_convert", "package_debian", "package_examples",
-           "package_hardening", "package_headers", "package_options", "package_pkg_config",
-           "package_presets",
+           "package_hardening", "package_headers", "package_openapi", "package_options",
+           "package_pkg_config", "package_presets",
            "package_reference", "package_service", "package_version")
 
 

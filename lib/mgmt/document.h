@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What a command of management answers: names and values, as a tree in memory. It becomes JSON
- * or an answer of DPDK's telemetry (telemetry_document.h), whose answers are
+ * (json_document.h) or an answer of DPDK's telemetry (telemetry_document.h), whose answers are
  * bounded and have no lists of dictionaries: there the members of a list stand in the dictionary
  * that has the list, as class0, class1. Each document is used by one thread at a time.
  */

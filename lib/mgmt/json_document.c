@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "mgmt/json_document.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mgmt/answers.h"
+
+/* Parameters of a command, in the order in which it has them; NULL: not given. */
+struct params {
+    struct {
+        const char *p;
+        size_t n;
+    } value[NJ__COMMAND_PARAMS_MAX];
+};
+
+/* The parameter with that name, which may end with '='; `n` 0: the next one that has no name in
+ * telemetry. -1: there is none. */
+static int find_param(const struct nj__command *c, const struct params *given, const char *name,
+                      size_t n)
+{
+    for (int i = 0; i < NJ__COMMAND_PARAMS_MAX && c->param[i]; i++) {
+        size_t n_name = strcspn(c->param[i], "=");
+        bool is_named = c->param[i][n_name] == '=';
+        if (n > 0 ? n == n_name && memcmp(name, c->param[i], n) == 0
+                  : !is_named && !given->value[i].p)
+            return i;
+    }
+    return -1;
+}
+
+static bool read_params(const struct nj__command *c, const char *text, struct params *given)
+{
+    while (*text) {
+        size_t n = strcspn(text, "&,");
+        const char *equals = memchr(text, '=', n);
+        const char *value = equals ? equals + 1 : text;
+        size_t n_value = (size_t)(text + n - value);
+        int i = find_param(c, given, text, equals ? (size_t)(equals - text) : 0);
+        if (i < 0 || given->value[i].p || n_value == 0 || equals == text)
+            return false;
+        given->value[i].p = value;
+        given->value[i].n = n_value;
+        text += n;
+        if (*text && !*++text) /* nothing follows the separator */
+            return false;
+    }
+    return true;
+}
+
+/* Appends to the text of `size` bytes. False: there is no room. */
+static bool append(char *to, size_t size, const char *text, size_t n)
+{
+    size_t at = strlen(to);
+
+    if (n >= size - at)
+        return false;
+    memcpy(to + at, text, n);
+    to[at + n] = '\0';
+    return true;
+}
+
+/* The parameters as telemetry has them. False: they are invalid. */
+static bool translate_params(const struct nj__command *c, const char *text, char *to, size_t size)
+{
+    struct params given = {0};
+    bool ok = read_params(c, text, &given);
+
+    *to = '\0';
+    for (int i = 0; ok && i < NJ__COMMAND_PARAMS_MAX; i++) {
+        if (!given.value[i].p)
+            continue;
+        bool is_named = strchr(c->param[i], '=');
+        if (!is_named && i > 0 && !given.value[i - 1].p)
+            return false; /* its place is after that of the one before */
+        ok = (!*to || append(to, size, ",", 1)) &&
+             (!is_named || append(to, size, c->param[i], strlen(c->param[i]))) &&
+             append(to, size, given.value[i].p, given.value[i].n);
+    }
+    return ok;
+}
+
+/* False: the document is not complete, or there is no memory for the output. */
+static bool write_document(const struct nj__document *doc, FILE *out)
+{
+    if (doc->is_incomplete)
+        return false;
+    char *text = json_dumps(doc->root, JSON_COMPACT | JSON_ENSURE_ASCII);
+    if (!text)
+        return false;
+    fwrite(text, 1, strlen(text), out);
+    fwrite("\n", 1, 1, out);
+    free(text);
+    return true;
+}
+
+bool nj__mgmt_write_json(const struct nj_mgmt_view *v, const char *name, const char *params,
+                         FILE *out)
+{
+    const struct nj__command *c = nj__command_find(name);
+    struct nj__document doc;
+    char translated[128];
+
+    if (!c || !translate_params(c, params ? params : "", translated, sizeof translated))
+        return false;
+    struct nj__doc root = nj__document_begin(&doc, NJ__DOCUMENT_JSON);
+    bool ok = c->answer(v, *translated ? translated : NULL, root) && write_document(&doc, out);
+    nj__document_end(&doc);
+    return ok;
+}
+
+bool nj__mgmt_has_command(const char *name)
+{
+    return nj__command_find(name) != NULL;
+}
+
+bool nj__mgmt_write_json_commands(FILE *out)
+{
+    struct nj__document doc;
+    struct nj__doc root = nj__document_begin(&doc, NJ__DOCUMENT_JSON);
+    struct nj__doc list = nj__doc_list(root, "commands", "");
+    char path[64];
+
+    for (size_t i = 0; i < nj__n_commands; i++) {
+        const struct nj__command *c = &nj__commands[i];
+        struct nj__doc one = nj__doc_named_item(list, c->name);
+        snprintf(path, sizeof path, "/api/v1/%s", c->name);
+        nj__doc_text(one, "path", path);
+        nj__doc_text(one, "help", c->help);
+        struct nj__doc names = nj__doc_list(one, "parameters", "");
+        for (uint32_t k = 0; k < NJ__COMMAND_PARAMS_MAX && c->param[k]; k++) {
+            snprintf(path, sizeof path, "%.*s", (int)strcspn(c->param[k], "="), c->param[k]);
+            nj__doc_item_text(names, k, path);
+        }
+    }
+    bool ok = write_document(&doc, out);
+    nj__document_end(&doc);
+    return ok;
+}
+
+bool nj__mgmt_change_limits(const struct nj_mgmt_view *v, const char *change, FILE *out)
+{
+    struct nj__document doc;
+    char why[256] = "";
+
+    if (v->hooks.change_limits(v->hooks.ctx, change, why, sizeof why)) {
+        nj__mgmt_write_json(v, "limits", NULL, out);
+        return true;
+    }
+    nj__doc_text(nj__document_begin(&doc, NJ__DOCUMENT_JSON), "error", why);
+    write_document(&doc, out);
+    nj__document_end(&doc);
+    return false;
+}

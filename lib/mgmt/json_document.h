@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The commands of answers.h as JSON (RFC 8259), for the management listener. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "mgmt/view.h"
+
+/* Write the answer of a command as an object in one line: integers, and texts in ASCII with
+ * escapes. `params` is what follows '?' in a URL, as it was sent: "limit=20&by=streams"; a value
+ * alone is the next parameter in order: "20,by=streams". NULL or "": none. Nothing changes: there
+ * is no parameter that changes limits or resets counters.
+ * False, and nothing is written: there is no such command (nj__mgmt_has_command()), the parameters
+ * are invalid, or there is no memory. An error of `out` is the caller's to see. Locks of the
+ * policy and of the ports are not held while `out` is written.
+ * Any thread but an lcore, while the view exists. */
+bool nj__mgmt_write_json(const struct nj_mgmt_view *v, const char *name, const char *params,
+                         FILE *out);
+
+bool nj__mgmt_has_command(const char *name);
+
+/* Write the commands as an object: `commands`, a list of `name`, `path`, `help`, and `parameters`,
+ * a list of names. False: there is no memory. */
+bool nj__mgmt_write_json_commands(FILE *out);
+
+/* Change limits, as nj_server_change_limits(), and write those in force as nj__mgmt_write_json()
+ * does. False: nothing has changed, and an object with the reason is written as `error`. Any thread
+ * but an lcore. */
+bool nj__mgmt_change_limits(const struct nj_mgmt_view *v, const char *change, FILE *out);
