@@ -209,17 +209,17 @@ def guard(pattern):
     return passed, failed
 
 
-PACKAGE = ("package_abi", "package_convert", "package_debian", "package_examples",
+PACKAGE = ("package_abi", "package_convert", "package_ctl", "package_debian", "package_examples",
            "package_hardening", "package_headers", "package_openapi", "package_options",
            "package_pkg_config", "package_presets",
            "package_reference", "package_service", "package_version")
 
 
 def package_targets(pattern):
-    """The libraries, and for five of the tests programs, which have the tables of options."""
+    """The libraries, and for six of the tests programs, which have the tables of options."""
     libraries = library_targets(pattern, *PACKAGE)
-    names = ("nightjar", "nj-option-docs", "nightjar-load", "nightjar-examples")
-    tests = ("convert", "debian", "options", "service", "version")
+    names = ("nightjar", "nightjar-ctl", "nj-option-docs", "nightjar-load", "nightjar-examples")
+    tests = ("convert", "ctl", "debian", "options", "service", "version")
     programs = targets_named(*names) if any(pattern in f"package_{name}" for name in tests) else []
     return libraries + [file for file in programs if libraries and file not in libraries]
 

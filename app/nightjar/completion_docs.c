@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ctl/command_table.h"
 #include "help.h"
 #include "option_docs.h"
 #include "option_table.h"
@@ -51,6 +52,25 @@ static const struct entry doctor[] = {
     {.name = "help", .value = "", .help = "print the options and exit"},
 };
 #define N_DOCTOR (sizeof doctor / sizeof doctor[0])
+
+static uint32_t entries_of_ctl(struct entry out[NJ_OPTIONS_MAX])
+{
+    for (uint32_t i = 0; i < CTL_N_OPTIONS; i++)
+        out[i] = (struct entry){.name = ctl_options[i].name,
+                                .value = ctl_options[i].value,
+                                .help = ctl_options[i].help};
+    return CTL_N_OPTIONS;
+}
+
+/* The commands of ctl, with a space between them. */
+static const char *words_of_ctl(char words[256])
+{
+    size_t n = 0;
+
+    for (uint32_t i = 0; i < CTL_N_COMMANDS && n < 256; i++)
+        n += (size_t)snprintf(words + n, 256 - n, "%s%s", i > 0 ? " " : "", ctl_commands[i].name);
+    return words;
+}
 
 static bool is_file(const struct entry *e)
 {
@@ -137,13 +157,17 @@ static void put_bash_function(const char *function, const char *begin, const cha
 void write_bash(void)
 {
     struct entry e[NJ_OPTIONS_MAX];
+    char words[256];
 
     printf("# bash completion of nightjar, by nj-option-docs.\n");
     put_bash_function("_nightjar_doctor", "", "", doctor, N_DOCTOR);
+    put_bash_function("_nightjar_ctl", "", words_of_ctl(words), e, entries_of_ctl(e));
     put_bash_function("_nightjar",
                       "    if [[ $COMP_CWORD -gt 1 && ${COMP_WORDS[1]} == doctor ]]; then\n"
-                      "        _nightjar_doctor\n        return\n    fi\n",
-                      "doctor convert --", e, entries_of_server(e));
+                      "        _nightjar_doctor\n        return\n    fi\n"
+                      "    if [[ $COMP_CWORD -gt 1 && ${COMP_WORDS[1]} == ctl ]]; then\n"
+                      "        _nightjar_ctl\n        return\n    fi\n",
+                      "doctor convert ctl --", e, entries_of_server(e));
     printf("complete -F _nightjar nightjar\n");
 }
 
@@ -223,12 +247,17 @@ static void put_zsh_arguments(const char *arguments, const struct entry *e, uint
 void write_zsh(void)
 {
     struct entry e[NJ_OPTIONS_MAX];
+    char words[256], arguments[320];
 
     put_zsh_head("nightjar");
     printf("if (( CURRENT > 2 )) && [[ ${words[2]} == doctor ]]; then\n");
     put_zsh_arguments("'1:command:(doctor)'", doctor, N_DOCTOR);
+    printf("return\nfi\nif (( CURRENT > 2 )) && [[ ${words[2]} == ctl ]]; then\n");
+    snprintf(arguments, sizeof arguments, "'1:command:(ctl)' '2:command:(%s)'",
+             words_of_ctl(words));
+    put_zsh_arguments(arguments, e, entries_of_ctl(e));
     printf("return\nfi\n");
-    put_zsh_arguments("'1:command:(doctor)'", e, entries_of_server(e));
+    put_zsh_arguments("'1:command:(doctor convert ctl)'", e, entries_of_server(e));
 }
 
 void write_load_zsh(void)

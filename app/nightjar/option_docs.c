@@ -77,14 +77,9 @@ static const struct {
     const char *name;
     void (*write)(void);
 } forms[] = {
-    {"man", write_man},
-    {"conf-man", write_conf_man},
-    {"load-man", write_load_man},
-    {"markdown", write_markdown},
-    {"bash", write_bash},
-    {"zsh", write_zsh},
-    {"load-bash", write_load_bash},
-    {"load-zsh", write_load_zsh},
+    {"man", write_man},           {"conf-man", write_conf_man},   {"ctl-man", write_ctl_man},
+    {"load-man", write_load_man}, {"markdown", write_markdown},   {"bash", write_bash},
+    {"zsh", write_zsh},           {"load-bash", write_load_bash}, {"load-zsh", write_load_zsh},
 };
 
 int main(int argc, char **argv)

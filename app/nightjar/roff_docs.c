@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* man/nightjar.1, man/nightjar.conf.5 and man/nightjar-load.1. */
+/* man/nightjar.1, man/nightjar.conf.5, man/nightjar-ctl.1 and man/nightjar-load.1. */
 #include <stdio.h>
 #include <string.h>
 
+#include "ctl/command_table.h"
 #include "help.h"
 #include "option_docs.h"
 #include "option_table.h"
@@ -125,6 +126,9 @@ static const char man_begin[] =
     ".PP\n"
     ".B nightjar doctor\n"
     "checks whether this host is ready for a NIC.\n"
+    ".B nightjar ctl\n"
+    "looks into a running server and changes its limits, see\n"
+    ".BR nightjar\\-ctl (1).\n"
     ".SH OPTIONS\n"
     "A key is that of the file, in its section.\n"
     "Parentheses have the range of the value, or how often the option may be given.\n"
@@ -219,6 +223,7 @@ static const char man_end[] =
     "arguments of the systemd units nightjar.service and nightjar@.service\n"
     ".SH SEE ALSO\n"
     ".BR nightjar.conf (5),\n"
+    ".BR nightjar\\-ctl (1),\n"
     ".BR nightjar\\-load (1),\n"
     ".BR curl (1),\n"
     ".BR libnightjar (3),\n"
@@ -431,6 +436,73 @@ void write_conf_man(void)
     }
     fputs(conf_path, stdout);
     fputs(conf_end, stdout);
+}
+
+/* --- nightjar-ctl(1) ------------------------------------------------------------------------- */
+
+static const char ctl_begin[] =
+    ".\\\" SPDX-License-Identifier: BSD-3-Clause\n"
+    ".\\\" Written by `./dev options` from app/ctl/command_table.c and\n"
+    ".\\\" app/nightjar/roff_docs.c.\n"
+    ".TH NIGHTJAR\\-CTL 1 \"\" \"nightjar " NJ_RELEASE "\" \"User Commands\"\n"
+    ".SH NAME\n"
+    "nightjar\\-ctl \\- look into a running nightjar, and change its limits\n"
+    ".SH SYNOPSIS\n"
+    ".SY nightjar\\~ctl\n"
+    ".RI [ options ]\n"
+    ".I COMMAND\n"
+    ".RI [ arguments ]\n"
+    ".YS\n"
+    ".SH DESCRIPTION\n"
+    "Asks a server over the Unix socket of its management listener.\n"
+    "Who may write to the socket may ask: root and the group of the server.\n"
+    "Tables are for people; their columns may change.\n"
+    "Scripts use\n"
+    ".B \\-\\-json\n"
+    "and the exit status.\n"
+    ".SH COMMANDS\n";
+
+static const char ctl_end[] = ".SH EXAMPLES\n"
+                              ".EX\n"
+                              "nightjar ctl status\n"
+                              "nightjar ctl clients limit=20 by=connections\n"
+                              "nightjar ctl limits class=video rate=50MiB/s streams=4\n"
+                              "nightjar ctl limits rate=none\n"
+                              "nightjar ctl \\-\\-json get latency | jq .total.p99_us\n"
+                              ".EE\n"
+                              ".SH SEE ALSO\n"
+                              ".BR nightjar (1),\n"
+                              ".BR nightjar.conf (5)\n"
+                              ".PP\n"
+                              "In the source tree, and with the package nightjar-doc in\n"
+                              ".IR /usr/share/doc/nightjar-doc :\n"
+                              ".I docs/observe.md\n"
+                              "(what the answers mean).\n";
+
+void write_ctl_man(void)
+{
+    fputs(ctl_begin, stdout);
+    for (const struct ctl_command *k = ctl_commands; k < ctl_commands + CTL_N_COMMANDS; k++) {
+        printf(".TP\n\\fB%s\\fR%s\\fI", k->name, *k->arguments ? " " : "");
+        put_roff(k->arguments);
+        fputs("\\fR\n", stdout);
+        put_roff(k->help);
+        putchar('\n');
+    }
+    fputs(".SH OPTIONS\n", stdout);
+    for (const struct ctl_option *o = ctl_options; o < ctl_options + CTL_N_OPTIONS; o++) {
+        fputs(".TP\n", stdout);
+        put_option(o->name, o->value);
+        put_roff(o->help);
+        putchar('\n');
+    }
+    fputs(".SH EXIT STATUS\n", stdout);
+    for (const struct ctl_exit_status *s = ctl_exit_statuses; s->status; s++) {
+        printf(".TP\n.B %s\n", s->status);
+        put_roff(s->meaning);
+        putchar('\n');
+    }
+    fputs(ctl_end, stdout);
 }
 
 /* --- nightjar-load(1) ------------------------------------------------------------------------ */

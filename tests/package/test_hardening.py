@@ -7,7 +7,8 @@ import unittest
 
 REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 RELEASE = os.path.join(REPO, "build-release")
-PROGRAMS = ("app/nightjar/nightjar", "app/examples/nightjar-examples")
+PROGRAMS = ("app/nightjar/nightjar", "app/nightjar/nightjar-ctl",
+            "app/examples/nightjar-examples")
 LIBRARY = "lib/libnightjar.so"
 X86 = os.uname().machine == "x86_64"
 

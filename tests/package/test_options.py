@@ -16,10 +16,10 @@ import unittest
 from lib import exports, manual_page
 from tests.package.prefix import BUILD, REPO, release, run
 
-PAGE, MAN, CONF_MAN, LOAD_MAN, LIBRARY_MAN = ("docs/options.md", "man/nightjar.1",
-                                              "man/nightjar.conf.5", "man/nightjar-load.1",
-                                              "man/libnightjar.3")
-MANUALS = (MAN, CONF_MAN, LOAD_MAN, LIBRARY_MAN)
+PAGE, MAN, CONF_MAN, CTL_MAN, LOAD_MAN, LIBRARY_MAN = (
+    "docs/options.md", "man/nightjar.1", "man/nightjar.conf.5", "man/nightjar-ctl.1",
+    "man/nightjar-load.1", "man/libnightjar.3")
+MANUALS = (MAN, CONF_MAN, CTL_MAN, LOAD_MAN, LIBRARY_MAN)
 PROGRAM, WRITER = (os.path.join(BUILD, "app/nightjar", name)
                    for name in ("nightjar", "nj-option-docs"))
 LOAD = os.path.join(BUILD, "perf/tools/load/nightjar-load")
@@ -41,8 +41,8 @@ def options_of_help(program):
 
 class Options(unittest.TestCase):
     def test_the_files_are_up_to_date(self):
-        for form, path in ("markdown", PAGE), ("man", MAN), ("conf-man", CONF_MAN), ("load-man",
-                                                                                 LOAD_MAN):
+        for form, path in (("markdown", PAGE), ("man", MAN), ("conf-man", CONF_MAN),
+                           ("ctl-man", CTL_MAN), ("load-man", LOAD_MAN)):
             with self.subTest(path=path):
                 self.assertEqual(run(WRITER, form), read(path), "./dev options writes it")
 
@@ -173,8 +173,8 @@ class Completions(unittest.TestCase):
         for program, path in ("nightjar", PROGRAM), ("nightjar-load", LOAD):
             options = options_of_help(path)
             self.assertGreater(len(options), 20)
-            first = ["--"] if program == "nightjar-load" else ["doctor", "convert", "--"]
-            self.assertEqual([*first, *options], self.complete(program, ""))
+            first = [] if program == "nightjar-load" else ["doctor", "convert", "ctl"]
+            self.assertEqual([*first, "--", *options], self.complete(program, ""))
             self.assertEqual(["--", *options], self.complete(program, "-"))
 
     def test_bash_completes_values(self):
@@ -202,6 +202,27 @@ class Completions(unittest.TestCase):
         self.assertEqual(options, self.complete("nightjar", "doctor", "--"))
         self.assertIn("root", self.complete("nightjar", "doctor", "--user", "roo"))
         self.assertEqual([], self.complete("nightjar", "doctor", "--lcores", ""))
+
+    def test_bash_completes_ctl(self):
+        """Its commands and options."""
+        text = run(PROGRAM, "ctl", "--help")
+        commands = re.findall(r"^  ([a-z]+)\b", text, re.M)
+        options = re.findall(r"^  (--[\w-]+)", text, re.M)
+        self.assertIn("reload", commands)
+        self.assertIn("--socket", options)
+        self.assertEqual(commands + options, self.complete("nightjar", "ctl", ""))
+        self.assertEqual(["clients", "classes"], self.complete("nightjar", "ctl", "cl"))
+        self.assertEqual(["_nightjar-load"], self.complete("nightjar", "ctl", "--socket",
+                                                           "_nightjar-"))
+
+    @unittest.skipUnless(shutil.which("zsh"), "no zsh")
+    def test_zsh_completes_ctl(self):
+        """As in bash."""
+        specs = run("zsh", "-fc", '_arguments() { print -rl -- "$@" }; words=(nightjar ctl --); '
+                    "CURRENT=3; source $1", "zsh", os.path.join(self.folder, "_nightjar"))
+        self.assertEqual(["socket", "json", "timeout", "help"],
+                         re.findall(r"^--([\w-]+)\[", specs, re.M))
+        self.assertRegex(specs, r"(?m)^2:command:\(status limits .*version\)$")
 
     @unittest.skipUnless(shutil.which("zsh"), "no zsh")
     def test_zsh_completes_doctor(self):

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ctl/command_table.h"
+
+#define ANY_NUMBER 64
+#define TIMEOUT_S  10
+#define RELOAD_S   60 /* a server reads lists of networks and certificates */
+
+const struct ctl_command ctl_commands[CTL_N_COMMANDS] = {
+    [CTL_CMD_STATUS] = {"status", "",
+                        "whether the server is ready, and what ports, shards and classes do", 0, 0,
+                        TIMEOUT_S},
+    [CTL_CMD_LIMITS] = {"limits", "[CHANGE...]",
+                        "the limits in force. CHANGE is KEY=VALUE for the whole server, or for the "
+                        "class that class=NAME before it names: limits class=video rate=5MiB/s. "
+                        "Changes hold until the server reads its file again",
+                        0, ANY_NUMBER, TIMEOUT_S},
+    [CTL_CMD_CLIENTS] = {"clients", "[limit=N] [by=bytes|streams|connections]",
+                         "the clients with most", 0, 2, TIMEOUT_S},
+    [CTL_CMD_CLASSES] = {"classes", "", "requests, rates and refusals of each class", 0, 0,
+                         TIMEOUT_S},
+    [CTL_CMD_SHARDS] = {"shards", "[shard=N]", "what each lcore has done and holds", 0, 1,
+                        TIMEOUT_S},
+    [CTL_CMD_GET] = {"get", "NAME [PARAMETER=VALUE...]",
+                     "the answer of GET /api/v1/NAME: stats, latency, memory, files, workers and "
+                     "others; without a NAME the list of them",
+                     0, ANY_NUMBER, TIMEOUT_S},
+    [CTL_CMD_RELOAD] = {"reload", "",
+                        "make the server read its configuration, certificates and lists again. If "
+                        "they have errors, these are printed, and what is in force stays",
+                        0, 0, RELOAD_S},
+    [CTL_CMD_METRICS] = {"metrics", "", "the metrics, as Prometheus reads them", 0, 0, TIMEOUT_S},
+    [CTL_CMD_VERSION] = {"version", "", "the version of the running server", 0, 0, TIMEOUT_S},
+};
+
+const struct ctl_option ctl_options[CTL_N_OPTIONS] = {
+    [CTL_OPT_SOCKET] = {"socket", "PATH",
+                        "socket of the server, or a folder with it "
+                        "[/run/nightjar/nightjar.sock, or else the only socket in /run/nightjar "
+                        "whose name ends with .sock]"},
+    [CTL_OPT_JSON] = {"json", "", "print JSON"},
+    [CTL_OPT_TIMEOUT] = {"timeout", "SECONDS", "how long to wait for each answer [10; reload: 60]"},
+    [CTL_OPT_HELP] = {"help", "", "print this page and exit"},
+};
+
+const struct ctl_exit_status ctl_exit_statuses[] = {
+    {"0", "all is well"},
+    {"1", "the server refuses, is not ready, or its files have errors"},
+    {"2", "an argument is invalid"},
+    {"3", "no server was found, or none answers"},
+    {0},
+};

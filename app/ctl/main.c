@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* nightjar-ctl, which `nightjar ctl` runs: parses its command line, finds the server, and runs the
+ * command. */
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/ctl.h"
+#include "wrap_text.h"
+
+static const char usage[] =
+    "usage: nightjar ctl [--socket PATH] [--json] [--timeout SECONDS] COMMAND [ARGUMENTS]\n"
+    "\n"
+    "Asks a running server over the Unix socket of its management listener.\n"
+    "\n";
+
+/* Of getopt_long(), which tells errors by '?' and ':'. */
+#define OPTION_CODE(i) (0x100 + (int)(i))
+
+static void print_entry(const char *dashes, const char *name, const char *value, const char *help)
+{
+    int at = printf("  %s%s%s%s", dashes, name, *value ? " " : "", value);
+
+    if (at + 1 > WRAP_INDENT) {
+        putchar('\n');
+        at = 0;
+    }
+    wrap_text(stdout, help, at, WRAP_INDENT);
+}
+
+static void print_help(void)
+{
+    fputs(usage, stdout);
+    for (size_t i = 0; i < CTL_N_COMMANDS; i++)
+        print_entry("", ctl_commands[i].name, ctl_commands[i].arguments, ctl_commands[i].help);
+    putchar('\n');
+    for (size_t i = 0; i < CTL_N_OPTIONS; i++)
+        print_entry("--", ctl_options[i].name, ctl_options[i].value, ctl_options[i].help);
+    fputs("\nExit status:\n", stdout);
+    for (const struct ctl_exit_status *s = ctl_exit_statuses; s->status; s++)
+        printf("  %s  %s\n", s->status, s->meaning);
+}
+
+/* CTL_N_COMMANDS: there is none. */
+static enum ctl_command_id find_command(const char *name)
+{
+    unsigned i = 0;
+
+    while (i < CTL_N_COMMANDS && strcmp(ctl_commands[i].name, name) != 0)
+        i++;
+    return (enum ctl_command_id)i;
+}
+
+static enum ctl_status bad_usage(const char *what, const char *reason)
+{
+    fprintf(stderr, "nightjar ctl: %s: %s; see nightjar ctl --help\n", what, reason);
+    return CTL_USAGE;
+}
+
+/* Seconds, from 1 ms to a day. */
+static bool parse_timeout(const char *text, double *seconds)
+{
+    char *end;
+
+    *seconds = strtod(text, &end);
+    return end != text && *end == '\0' && *seconds >= 0.001 && *seconds <= 86400;
+}
+
+static enum ctl_status run(enum ctl_command_id id, const char *socket, double timeout_s,
+                           struct ctl *c)
+{
+    char path[CTL_PATH_BYTES], why[1024];
+
+    if (!ctl_find_socket(socket, path, why, sizeof why)) {
+        fprintf(stderr, "nightjar ctl: %s\n", why);
+        return CTL_UNREACHABLE;
+    }
+    c->client = ctl_client_new(path, timeout_s > 0 ? timeout_s : ctl_commands[id].timeout_s);
+    if (!c->client) {
+        fputs("nightjar ctl: no memory\n", stderr);
+        return CTL_UNREACHABLE;
+    }
+    enum ctl_status status = ctl_run(c, id);
+    ctl_client_free(c->client);
+    if (fflush(stdout) != 0) {
+        perror("nightjar ctl: standard output");
+        status = status == CTL_OK ? CTL_REFUSED : status;
+    }
+    return status;
+}
+
+static enum ctl_status run_arguments(int argc, char **argv, const char *socket, double timeout_s,
+                                     struct ctl *c)
+{
+    if (argc == 0)
+        return bad_usage("COMMAND", "expected one");
+    enum ctl_command_id id = find_command(argv[0]);
+    if (id == CTL_N_COMMANDS)
+        return bad_usage(argv[0], "there is no such command");
+    c->argc = argc - 1;
+    c->argv = argv + 1;
+    if (c->argc < ctl_commands[id].argc_min)
+        return bad_usage(argv[0], "expected an argument");
+    if (c->argc > ctl_commands[id].argc_max)
+        return bad_usage(c->argv[ctl_commands[id].argc_max], "unexpected argument");
+    return run(id, socket, timeout_s, c);
+}
+
+int main(int argc, char **argv)
+{
+    struct option options[CTL_N_OPTIONS + 1] = {0};
+    const char *socket = NULL;
+    double timeout_s = 0;
+    struct ctl c = {0};
+    int opt;
+
+    for (size_t i = 0; i < CTL_N_OPTIONS; i++)
+        options[i] = (struct option){ctl_options[i].name, *ctl_options[i].value != '\0', NULL,
+                                     OPTION_CODE(i)};
+    opterr = 0;
+    while ((opt = getopt_long(argc, argv, ":", options, NULL)) != -1) {
+        switch (opt) {
+        case OPTION_CODE(CTL_OPT_SOCKET):
+            socket = optarg;
+            break;
+        case OPTION_CODE(CTL_OPT_JSON):
+            c.json = true;
+            break;
+        case OPTION_CODE(CTL_OPT_TIMEOUT):
+            if (!parse_timeout(optarg, &timeout_s))
+                return bad_usage(optarg, "expected a number of seconds, 0.001 to 86400");
+            break;
+        case OPTION_CODE(CTL_OPT_HELP):
+            print_help();
+            return CTL_OK;
+        default:
+            return bad_usage(argv[optind - 1],
+                             opt == ':' ? "expected a value" : "there is no such option");
+        }
+    }
+    return run_arguments(argc - optind, argv + optind, socket, timeout_s, &c);
+}

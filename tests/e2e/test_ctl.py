@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""
+nightjar ctl and the JSON of a running server: each answer has the form of docs/api/openapi.yaml and
+agrees with telemetry; limits and the configuration change. package/test_ctl.py has wrong answers.
+"""
+import json
+import os
+import signal
+import subprocess
+import unittest
+
+from tests.netlab.case import ServerCase
+from tests.netlab.world import server_path, until
+from tests.openapi import BASE, check, document
+
+OK, REFUSED, USAGE, UNREACHABLE = range(4)
+POLICY = "[class default]\nrate = 100MiB/s\n[class video]\npath = /video/\n"
+
+
+class CtlCase(ServerCase):
+    policy = POLICY
+
+    @classmethod
+    def setUpClass(cls):
+        options = subprocess.run([server_path(), "--help", "all"], capture_output=True, text=True)
+        if "--management-socket" not in options.stdout:
+            raise unittest.SkipTest("this server has no management listener")
+        super().setUpClass()
+
+    @classmethod
+    def prepare(cls):
+        cls.socket = os.path.join(cls.world.scratch, "nightjar.sock")
+        cls.world.options += ["--management-socket", cls.socket]
+
+    def run_ctl(self, *arguments):
+        return subprocess.run([server_path(), "ctl", "--socket", self.socket, *arguments],
+                              capture_output=True, text=True, timeout=60)
+
+    def ctl(self, *arguments, expected=OK):
+        done = self.run_ctl(*arguments)
+        self.assertEqual(expected, done.returncode, done.stdout + done.stderr)
+        return done.stdout if expected == OK else done.stderr
+
+    def json(self, *arguments):
+        return json.loads(self.ctl("--json", *arguments))
+
+
+class Answers(CtlCase):
+    def test_each_answer_has_its_form(self):
+        self.curl("-o", os.devnull, self.world.url("/200KiB"))
+        commands = self.json("get")
+        check(BASE, commands)
+        for command in commands["commands"]:
+            name = command["name"]
+            params = [(), *((f"{one}=0",) for one in command["parameters"][:1]
+                            if one in ("shard", "port"))]
+            for given in params:
+                with self.subTest(name=name, params=given):
+                    check(f"{BASE}/{name}", self.json("get", name, *given))
+        self.assertEqual({f"{BASE}/{one['name']}" for one in commands["commands"]} | {BASE},
+                         {path for path, methods in document()["paths"].items()
+                          if "get" in methods})
+
+    def test_it_agrees_with_telemetry(self):
+        self.curl("-o", os.devnull, self.world.url("/200KiB"))
+        default = lambda: self.server.telemetry("/nightjar/classes")["class0"]
+        until("it is at rest", lambda: default()["open"] == default()["bytes_per_s"] == 0)
+        self.assertEqual(self.server.telemetry("/nightjar/classes"),
+                         {f"class{one.pop('number')}": one
+                          for one in self.json("classes")["classes"]})
+        self.assertEqual([0, 1], [one["number"] for one in self.json("shards")["shards"]])
+        self.assertEqual(self.server.telemetry("/nightjar/version"), self.json("get", "version"))
+        self.assertEqual(self.server.addresses(),
+                         {f"{one['address']}/{one['prefix']}": one["state"]
+                          for one in self.json("get", "addresses")["addresses"]})
+
+    def test_parameters(self):
+        for arguments in (("limit=3",), ("by=streams",), ("limit=2", "by=connections")):
+            check(f"{BASE}/clients", self.json("clients", *arguments))
+        self.assertIn("nightjar ctl: ", self.ctl("clients", "limit=0", expected=REFUSED))
+        self.assertIn("nightjar ctl: ", self.ctl("get", "stats", "x=1", expected=REFUSED))
+        self.assertIn("nightjar ctl: ", self.ctl("get", "none", expected=REFUSED))
+        before = self.json("limits")
+        self.ctl("get", "limits", "rate=1MiB/s", expected=REFUSED)
+        self.assertEqual(before, self.json("limits"))
+
+    def test_tables(self):
+        for name in ("status", "clients", "classes", "shards", "limits", "version"):
+            with self.subTest(name=name):
+                lines = self.ctl(name).splitlines()
+                self.assertGreater(len(lines), 1 if name != "version" else 0)
+                self.assertLessEqual(max(map(len, lines)), 160)
+        self.assertIn(": ready\n", self.ctl("status"))
+        self.assertIn("default", self.ctl("classes"))
+
+
+class Handlers(CtlCase):
+    program = "nightjar-examples"
+
+    def test_routes(self):
+        self.curl("-o", os.devnull, self.world.url("/hello"))
+        whole = self.json("get", "ewyk")
+        check(f"{BASE}/ewyk", whole)
+        hello = next(one for one in whole["routes"] if one["route"].endswith("/hello"))
+        until("it is counted", lambda: self.json("get", "ewyk", f"route={hello['number']}")
+              ["routes"][0]["pc"] == 1)
+        one = self.json("get", "ewyk", f"route={hello['number']}")
+        check(f"{BASE}/ewyk", one)
+        self.assertEqual(self.lcores, len(one["routes"][0]["shards"]))
+        parts = [self.json("get", "ewyk", f"route={hello['number']}", f"shard={i}")["routes"][0]
+                 for i in range(self.lcores)]
+        self.assertEqual(1, sum(part["pc"] for part in parts))
+        self.ctl("get", "ewyk", "reset", expected=REFUSED)
+        self.assertEqual(1, self.json("get", "ewyk", f"route={hello['number']}")["routes"][0]["pc"])
+
+
+class Changes(CtlCase):
+    def test_limits(self):
+        before = self.json("limits")
+        out = self.ctl("limits", "class=video", "rate=5MiB/s", "streams=4")
+        self.assertIn("5MiB/s", out)
+        after = self.json("limits")
+        self.assertEqual(before["version"] + 1, after["version"])
+        video = next(one for one in after["classes"] if one["name"] == "video")
+        self.assertEqual(("5MiB/s", "4"), (video["rate"], video["streams"]))
+        self.assertIn("there is no such class",
+                      self.ctl("limits", "class=none", "rate=1MiB/s", expected=REFUSED))
+        self.assertEqual(after, self.json("limits"))
+
+    def test_reload(self):
+        before = self.json("limits")
+        self.write_policy(POLICY.replace("100MiB", "50MiB"))
+        self.ctl("reload")
+        after = self.json("limits")
+        self.assertGreater(after["version"], before["version"])
+        self.assertEqual("50MiB/s", after["classes"][0]["rate"])
+
+    def test_reload_of_a_bad_file(self):
+        before = self.json("limits")
+        self.write_policy(POLICY.replace("rate", "rat"))
+        errors = self.ctl("reload", expected=REFUSED)
+        self.assertIn(f"{self.policy_path}:2: ", errors)
+        self.assertIn("rat", errors)
+        self.assertEqual(before, self.json("limits"))
+        self.write_policy(POLICY)
+        self.ctl("reload")
+
+
+class Ends(CtlCase):
+    def test_a_stopped_process(self):
+        """The server does not answer: the time-out ends the command."""
+        self.ctl("version")
+        self.server.signal(signal.SIGSTOP)
+        try:
+            self.assertIn("did not answer within 0.1 s",
+                          self.ctl("--timeout", "0.1", "version", expected=UNREACHABLE))
+        finally:
+            self.server.signal(signal.SIGCONT)
+        self.ctl("version")
