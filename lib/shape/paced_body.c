@@ -105,6 +105,58 @@ bool nj_paced_is_waiting(const struct nj_paced *f)
     return f->state == NJ__PACED_WAIT_OWN || f->state == NJ__PACED_WAIT_SHARED;
 }
 
+/* The node on the path to the root that has no credit; of several the one whose lease is due last.
+ */
+static const struct nj__node *find_without_credit(const struct nj__node *n)
+{
+    const struct nj__node *found = NULL;
+    nj_ns found_due = 0;
+
+    for (; n; n = n->parent) {
+        nj_ns due = n->state == NJ__NODE_LEASED ? n->lease_due : 0;
+        if (n->state != NJ__NODE_LEASED && n->state != NJ__NODE_NO_CREDIT)
+            continue;
+        if (!found || due > found_due) {
+            found = n;
+            found_due = due;
+        }
+    }
+    return found;
+}
+
+/* The response waits for its turn, while all have credit: the limit that children compete for. */
+static const struct nj__node *find_contended(const struct nj_shape *s, const struct nj__node *group)
+{
+    const struct nj__node *n = group->parent;
+
+    while (n && (n->rate == 0 || s->now >= n->contended_until))
+        n = n->parent;
+    for (n = n ? n : group; n->rate == 0 && n->parent;)
+        n = n->parent;
+    return n;
+}
+
+enum nj_paced_limiter nj_paced_limited_by(const struct nj_paced *f)
+{
+    static const enum nj_paced_limiter by_level[] = {
+        [NJ__LEVEL_ROOT] = NJ_PACED_BY_SERVER,
+        [NJ__LEVEL_CLASS] = NJ_PACED_BY_CLASS,
+        [NJ__LEVEL_GROUP] = NJ_PACED_BY_CLIENT,
+    };
+
+    if (f->state == NJ__PACED_WAIT_OWN)
+        return NJ_PACED_BY_CLASS;
+    if (f->state != NJ__PACED_WAIT_SHARED)
+        return NJ_PACED_BY_NOTHING;
+    const struct nj__node *group = &f->group->node, *n = find_without_credit(group);
+    return by_level[(n ? n : find_contended(f->shape, group))->level];
+}
+
+uint64_t nj_paced_bytes_left(const struct nj_paced *f)
+{
+    return f->inner ? nj__paced_remaining(f) : 0;
+}
+
 static void wait_own_limit(struct nj_shape *s, struct nj_paced *f, nj_ns due)
 {
     f->state = NJ__PACED_WAIT_OWN;

@@ -138,6 +138,18 @@ bool nj_paced_set_class(struct nj_paced *f, const struct nj_class *class_of,
 void nj_paced_set_limit(struct nj_paced *f, const struct nj_limit *limit);
 /* Does the response wait for credit? Then the peer is not at fault. */
 bool nj_paced_is_waiting(const struct nj_paced *f);
+/* Whose rate it waits for. The limit of one response, be it the class's or its own, counts as the
+ * class's. When several limits are used up: the one that is due last. */
+enum nj_paced_limiter {
+    NJ_PACED_BY_NOTHING, /* it does not wait for credit */
+    NJ_PACED_BY_CLASS,
+    NJ_PACED_BY_CLIENT,
+    NJ_PACED_BY_SERVER,
+};
+enum nj_paced_limiter nj_paced_limited_by(const struct nj_paced *f);
+/* Bytes of the wrapped body that were not sent yet; NJ_BODY_LEN_UNKNOWN until its end is known. 0
+ * without a wrapped body. */
+uint64_t nj_paced_bytes_left(const struct nj_paced *f);
 
 /* Distributes credit that is due. Calls `wake` with body->waiter of each response that got credit;
  * it must not peek at the body at once. Unsent credit of the last run is returned. Sets the time

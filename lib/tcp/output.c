@@ -301,6 +301,19 @@ uint32_t nj_tcp_send_wanted(const struct nj_tcb *t)
     return n > has ? n - has : 0;
 }
 
+enum nj_tcp_limit nj_tcp_limited_by(const struct nj_tcb *t)
+{
+    if (!t->x)
+        return NJ_TCP_LIMIT_NONE;
+    uint32_t unsent = nj__tcp_unsent(t), peer = nj__tcp_peer_room(t, t->snd_nxt),
+             cwnd = cwnd_room(t), n = nj_min_u32(unsent, nj_min_u32(peer, cwnd));
+    if (t->x->n_lost > 0)
+        return NJ_TCP_LIMIT_CWND;
+    if (unsent == 0 || (n > 0 && avoids_silly_window(t, n, unsent)))
+        return NJ_TCP_LIMIT_NONE;
+    return peer <= cwnd ? NJ_TCP_LIMIT_PEER : NJ_TCP_LIMIT_CWND;
+}
+
 enum sending { SENDING_DONE, SENDING_NOTHING, SENDING_NO_ROOM };
 
 /* Maximum bytes of one send: a TSO packet, or a burst limited by `room` packets and `burst`

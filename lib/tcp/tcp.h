@@ -199,6 +199,13 @@ uint32_t nj_tcp_send_room(const struct nj_tcb *tcb);
 /* Bytes to add to the send queue so that the windows, not the queue, end the next transmission:
  * what they allow and one segment, less the bytes of the queue that were not sent yet. */
 uint32_t nj_tcp_send_wanted(const struct nj_tcb *tcb);
+/* Why bytes of the send queue that were not sent yet stay there. */
+enum nj_tcp_limit {
+    NJ_TCP_LIMIT_NONE, /* there are none, or they leave with the next output */
+    NJ_TCP_LIMIT_CWND, /* the congestion window, or the recovery from a loss */
+    NJ_TCP_LIMIT_PEER, /* the window that the peer offers */
+};
+enum nj_tcp_limit nj_tcp_limited_by(const struct nj_tcb *tcb);
 /* May bytes be queued in this state? A few bytes that end the connection need no room. */
 bool nj_tcp_may_send(const struct nj_tcb *tcb);
 /* The sequence number after the last byte of the send queue. Only from ESTABLISHED on. */
