@@ -3,7 +3,10 @@
  * RFC 9110 3.4. */
 #include "http/transaction.h"
 
+#include <string.h>
+
 #include "base/compiler.h"
+#include "base/page_alloc.h"
 #include "http/site/site_fields.h"
 #include "telem/counters_conn.h"
 
@@ -13,11 +16,17 @@ bool nj_txns_init(struct nj_txns *set, uint32_t n_max)
         nj_list_init(&set->requester[i].waiting);
         nj_list_init(&set->requester[i].turn);
     }
-    return nj_pool_init(&set->pool, sizeof(struct nj_txn), n_max);
+    if (!nj_pool_init(&set->pool, sizeof(struct nj_txn), n_max))
+        return false;
+    set->paths = nj_pages_map(n_max * sizeof *set->paths, 0); /* touched as they are used */
+    return set->paths != NULL;
 }
 
 void nj_txns_fini(struct nj_txns *set)
 {
+    if (set->paths)
+        nj_pages_unmap(set->paths, set->pool.n_max * sizeof *set->paths);
+    set->paths = NULL;
     nj_pool_fini(&set->pool);
 }
 
@@ -46,6 +55,28 @@ void nj__txn_log(struct nj_txn *t, bool complete, nj_ns ttfb, nj_ns total)
     r->total = total;
     r->complete = complete;
     t->set->access.put(t->set->access.ctx, r);
+}
+
+/* --- paths --------------------------------------------------------------------------------- */
+
+void nj_txn_keep_path(struct nj_txn *t, struct nj_str name)
+{
+    if (!t->framing->id)
+        return;
+    struct nj_txn_path *path = &t->set->paths[nj_pool_index(&t->set->pool, t)];
+    uint32_t n = nj_min_u32(name.n_bytes, NJ_TXN_PATH_BYTES - 1);
+    path->id = nj_txn_id(t);
+    path->text[0] = '/';
+    memcpy(path->text + 1, name.p, n);
+    path->n_bytes = (uint8_t)(1 + n);
+    path->is_cut = n < name.n_bytes;
+}
+
+const struct nj_txn_path *nj_txn_kept_path(const struct nj_txn *t)
+{
+    const struct nj_txn_path *path = &t->set->paths[nj_pool_index(&t->set->pool, t)];
+
+    return path->n_bytes > 0 && path->id == nj_txn_id(t) ? path : NULL;
 }
 
 /* --- clients ------------------------------------------------------------------------------- */

@@ -58,6 +58,9 @@ struct nj_framing {
     enum nj_blocked_by (*blocked_by)(const void *stream);
     /* No other request of its connection is open. */
     bool (*is_alone)(const void *stream);
+    /* Identifies the request among those of its shard: nj_txn_id(). NULL: nothing is kept for
+     * management. */
+    uint64_t (*id)(const void *stream);
     /* Of TLS connections, NULL for cleartext: the name of the cipher suite in RFC 8446, the
      * client's certificate, or NULL, of which the connection keeps its reference, and to what the
      * server name of the handshake belongs (site/site_table.h). */
@@ -150,6 +153,18 @@ struct nj_txn_events {
 
 #define NJ_REQUESTERS 1024u /* 80 bytes each */
 
+/* Responses with more bytes than this have their path kept, for management. */
+#define NJ_TXN_PATH_FROM_BYTES (16u * 1024u)
+#define NJ_TXN_PATH_BYTES      117u
+
+/* The path of a request whose response takes longer. It belongs to the transaction with this id. */
+struct nj_txn_path {
+    uint64_t id;
+    uint8_t n_bytes;
+    bool is_cut;
+    char text[NJ_TXN_PATH_BYTES];
+};
+
 /* All transactions of a shard and their shared state. */
 struct nj_txns {
     const struct nj_txn_events *events;
@@ -165,6 +180,7 @@ struct nj_txns {
     const struct nj_http_options *options;
 
     struct nj_pool pool;
+    struct nj_txn_path *paths; /* by the index in `pool`; not of short responses */
     struct nj_date_cached date;
     struct nj_policy_memo memo;
     struct nj_histogram ttfb, total,
@@ -193,6 +209,24 @@ struct nj_txn_origin {
     uint16_t rport;
     const struct nj_addr *peer; /* of TCP */
 };
+
+/* The connection's number, and in the lower half the stream's id of HTTP/2, or the number of the
+ * request in its connection. Not reused within 2^32 connections. The stream is open. */
+static inline uint64_t nj_txn_id(const struct nj_txn *t)
+{
+    return t->framing->id(t->stream);
+}
+
+static inline uint64_t nj_txn_id_of(uint32_t conn_number, uint32_t stream_id)
+{
+    return (uint64_t)conn_number << 32 | stream_id;
+}
+
+/* Keeps the path of a request for as long as it is open: '/' and `name`, cut to NJ_TXN_PATH_BYTES.
+ */
+void nj_txn_keep_path(struct nj_txn *t, struct nj_str name);
+/* What nj_txn_keep_path() has kept; NULL: nothing. The stream is open. */
+const struct nj_txn_path *nj_txn_kept_path(const struct nj_txn *t);
 
 /* For request_admission.c: completes the access-log record. */
 void nj__txn_log(struct nj_txn *t, bool complete, nj_ns ttfb, nj_ns total);

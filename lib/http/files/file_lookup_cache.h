@@ -41,8 +41,8 @@ struct nj_file_meta {
     char length[NJ_U64_DIGITS_MAX]; /* size of the object, in decimal */
     uint64_t stamp[2]; /* of responses with 200 at the time `stamp_s`, plain and coded, see
                           file_response.c; 0: none */
-    int64_t stamp_s;
-    uint64_t stamp_rules; /* identifies the rules of the site of these responses */
+    int64_t stamp_s, long_stamp_s; /* one of them, by the length of the response */
+    uint64_t stamp_rules;          /* identifies the rules of the site of these responses */
 };
 
 struct nj_lookup_cache;

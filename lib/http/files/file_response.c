@@ -330,12 +330,18 @@ static void add_coding(const struct nj_file_server *fs, struct file_response *r,
         nj_resp_head_add(&r->head, NJ_STR("content-encoding"), nj_coding_name[NJ_CODING_GZIP]);
 }
 
+/* The path of a long response is kept for management. */
+static bool is_long_response(const struct nj_file_meta *meta)
+{
+    return meta->object->size_bytes > NJ_TXN_PATH_FROM_BYTES;
+}
+
 /* A stamp identifies an encoded head. Responses with 200 for an object have equal heads within one
  * second; a sibling has another head when requested by its own name. The first response within a
  * second gets no stamp: most objects have no second one. Listings have other fields and no
- * stamp. */
-static uint64_t stamp_of(struct nj_file_server *fs, const struct nj__file_request *req,
-                         struct nj_file_meta *meta)
+ * stamp. *stamp_s is meta->stamp_s, or that of long responses. */
+static inline uint64_t stamp_in(struct nj_file_server *fs, const struct nj__file_request *req,
+                                struct nj_file_meta *meta, int64_t *stamp_s, bool is_long)
 {
     uint64_t *stamp = &meta->stamp[req->stage == NJ__STAGE_VARIANT];
 
@@ -349,8 +355,10 @@ static uint64_t stamp_of(struct nj_file_server *fs, const struct nj__file_reques
 
     if (req->stage == NJ__STAGE_LISTING || req->n_extra > 0)
         return 0;
-    if (meta->stamp_s != now_s || nj_unlikely(meta->stamp_rules != fields_id)) {
-        meta->stamp_s = now_s;
+    if (*stamp_s != now_s || nj_unlikely(meta->stamp_rules != fields_id)) {
+        if (!is_long && is_long_response(meta))
+            return 0;
+        *stamp_s = now_s;
         meta->stamp_rules = fields_id;
         meta->stamp[0] = meta->stamp[1] = 0;
         return 0;
@@ -358,6 +366,13 @@ static uint64_t stamp_of(struct nj_file_server *fs, const struct nj__file_reques
     if (*stamp == 0)
         *stamp = ++fs->stamp;
     return *stamp;
+}
+
+/* Long responses have none here, so that others do not pay for their test: begin_long(). */
+static uint64_t stamp_of(struct nj_file_server *fs, const struct nj__file_request *req,
+                         struct nj_file_meta *meta)
+{
+    return stamp_in(fs, req, meta, &meta->stamp_s, false);
 }
 
 /* The fields of a handler but for `without`, which may be NULL. */
@@ -418,13 +433,39 @@ __attribute__((noinline)) static bool send_multipart(struct nj_file_server *fs,
     return true;
 }
 
+/* A sibling is named as its file, and a file
+ * of a site by its path in the site. */
+static void keep_path(const struct nj__file_request *req, const struct nj_file_name *name)
+{
+    struct nj_str path = {name->p, name->n_bytes};
+
+    if (req->path.n_bytes > 0 && req->stage != NJ__STAGE_ERROR)
+        path = req->path;
+    else if (req->stage == NJ__STAGE_VARIANT)
+        path.n_bytes -= nj_coding_suffix[req->coding].n_bytes;
+    nj_str_skip(&path, path.n_bytes > 0 && path.p[0] == '/');
+    nj_txn_keep_path(req->txn, path);
+}
+
+/* A response that may take a while: keeps its path. Returns its stamp, if it may have one. */
+__attribute__((noinline)) static uint64_t
+begin_long(struct nj_file_server *fs, const struct nj__file_request *req, struct nj_file_meta *meta,
+           const struct nj_file_name *name, bool has_stamp)
+{
+    keep_path(req, name);
+    return has_stamp ? stamp_in(fs, req, meta, &meta->long_stamp_s, true) : 0;
+}
+
 void nj__respond_object(struct nj_file_server *fs, const struct nj__file_request *req,
-                        struct nj_file_meta *meta, const struct nj__response_plan *plan)
+                        struct nj_file_meta *meta, const struct nj__response_plan *plan,
+                        const struct nj_file_name *name)
 {
     uint64_t stamp = plan->status == 200 ? stamp_of(fs, req, meta) : 0;
     struct nj_body *body = NULL;
     bool ok = true;
 
+    if (!stamp && is_long_response(meta))
+        stamp = begin_long(fs, req, meta, name, plan->status == 200);
     if (nj_likely(stamp)) {
         ok = make_body(fs, req, meta, NULL, &body);
         if (ok && nj_txn_respond_cached(req->txn, 200, stamp, body))

@@ -375,7 +375,7 @@ static bool send_object(struct nj_file_server *fs, struct nj__file_request *req,
         req->size_bytes = meta->object->size_bytes;
         return fail(fs, req, plan.status, name);
     }
-    nj__respond_object(fs, req, meta, &plan);
+    nj__respond_object(fs, req, meta, &plan, name);
     return false;
 }
 

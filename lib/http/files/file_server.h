@@ -61,6 +61,9 @@ void nj_file_server_send(struct nj_file_server *site, struct nj_txn *t,
  * nj_file_server_serve(). */
 void nj_file_server_send_error(struct nj_file_server *site, struct nj_txn *t, uint16_t status,
                                nj_ns now);
+/* The path of the file that a worker opens for this transaction; empty: none is opened. Valid until
+ * the next call for the transaction. */
+struct nj_str nj_file_server_waited_path(const struct nj_txn *t);
 /* Cancels a request that waits, which is not answered. Any other transaction: no effect. */
 void nj_file_server_cancel(struct nj_txn *t);
 

@@ -137,9 +137,11 @@ void nj__respond_plain_error(const struct nj__file_request *req, uint16_t status
 void nj__respond_busy(const struct nj__file_request *req);
 void nj__respond_options(const struct nj__file_request *req);
 void nj__respond_redirect(const struct nj__file_request *req, struct nj_str name);
-/* Sends 200, 206 or 304 with a file or a listing, as nj__eval_request() decided. */
+/* Sends 200, 206 or 304 with a file or a listing, as nj__eval_request() decided; `name` is the
+ * file's. */
 void nj__respond_object(struct nj_file_server *fs, const struct nj__file_request *req,
-                        struct nj_file_meta *meta, const struct nj__response_plan *plan);
+                        struct nj_file_meta *meta, const struct nj__response_plan *plan,
+                        const struct nj_file_name *name);
 /* Sends the error page for the request's status. */
 void nj__respond_error_page(struct nj_file_server *fs, const struct nj__file_request *req,
                             const struct nj_file_meta *meta);

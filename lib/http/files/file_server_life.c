@@ -107,3 +107,13 @@ struct nj_file_wait *nj__file_wait_new(struct nj_file_server *fs,
     nj_list_init(&x->link);
     return x;
 }
+
+struct nj_str nj_file_server_waited_path(const struct nj_txn *t)
+{
+    const struct nj_file_wait *x = t->wait;
+
+    if (!x || !x->job)
+        return (struct nj_str){NULL, 0};
+    return x->req.path.n_bytes > 0 ? x->req.path
+                                   : (struct nj_str){x->job->file.path, x->job->n_path};
+}

@@ -105,6 +105,8 @@ void nj_exchange_cancel_and_reset(struct nj_exchange *x, enum nj_reset why);
 uint64_t nj_exchange_body_bytes_received(const struct nj_exchange *x);
 struct nj_exchange *nj_exchange_of_task(struct nj_task *task);
 
+/* The path of its request as sent, without the query. Valid as long as the exchange. */
+struct nj_str nj_exchange_request_path(const struct nj_exchange *x);
 /* True while a worker has the exchange. */
 bool nj_exchange_is_on_worker(const struct nj_exchange *x);
 /* True if the file server has taken over the response. */

@@ -14,6 +14,11 @@ static struct nj_str str_of(struct nj_view v)
     return (struct nj_str){v.p, v.n_bytes};
 }
 
+struct nj_str nj_exchange_request_path(const struct nj_exchange *x)
+{
+    return str_of(head_of(&x->req)->path);
+}
+
 void nj__stored_head_view(const struct nj_request *req, struct nj_request_head *out)
 {
     const struct nj__stored_head *head = head_of(req);
