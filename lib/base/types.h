@@ -80,6 +80,24 @@ static inline bool nj_addr_eq(const struct nj_addr *a, const struct nj_addr *b)
     return memcmp(a, b, sizeof *a) == 0;
 }
 
+/* A network: the addresses whose first `bits` bits, of 128, are those of `addr`; its other bits are
+ * 0. An IPv4 /24 has 96 + 24 bits. 0 bits: all addresses, of both families. */
+struct nj_net {
+    struct nj_addr addr;
+    uint8_t bits;
+};
+
+static inline bool nj_net_has(const struct nj_net *net, const struct nj_addr *a)
+{
+    struct nj_addr masked = nj_addr_network(a, net->bits);
+    return nj_addr_eq(&masked, &net->addr);
+}
+
+static inline bool nj_net_eq(const struct nj_net *a, const struct nj_net *b)
+{
+    return a->bits == b->bits && nj_addr_eq(&a->addr, &b->addr);
+}
+
 /* The four-tuple of a TCP connection. "local" is this server. Ports in host byte order. */
 struct nj_tuple {
     struct nj_addr remote, local;

@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "base/command_ring.h"
 #include "base/held_shares.h"
 #include "base/list.h"
 #include "base/pool.h"
@@ -132,6 +133,7 @@ struct nj_conns {
     uint32_t recheck_at, recheck_txn_at;
     _Atomic(const struct nj_policy *) policy_wanted;
     _Atomic uint64_t policy_version;
+    struct nj_command_ring commands; /* of management; their target is this struct */
 
     struct nj_abuse abuse; /* other threads read it */
     /* Of TLS handshakes: cycles of the lcore per step with any, CPU time of a worker per flight,
@@ -180,7 +182,7 @@ static inline void nj_conns_begin_step(struct nj_conns *cs, nj_ns now)
  * Timeouts of connections and requests, resets and evictions while mbufs, memory or connections are
  * short, and GOAWAYs that are due; then results of file jobs; then handlers that waited, requests
  * that wait for a fiber, tasks that workers finished, and responses of all of them; then a new
- * policy, and responses that have credit.
+ * policy, commands of management, and responses that have credit.
  */
 uint32_t nj_conns_tick(struct nj_conns *cs, nj_ns now);
 uint32_t nj_conns_complete_file_jobs(struct nj_conns *cs, nj_ns now);

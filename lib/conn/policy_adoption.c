@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Applies the operator's policy to connections: which peers may connect, and how many connections
- * each client may have. Also carries out the change from one policy to the next. */
+ * each client may have. Also carries out the change from one policy to the next, and commands of
+ * management. */
 #include "conn/abuse_reason_counts.h"
 #include "conn/conn.h"
 #include "conn/conn_life.h"
@@ -221,6 +222,8 @@ uint32_t nj_conns_adopt_policy_and_run_shaper(struct nj_conns *cs, nj_ns now)
     }
     if (nj_unlikely(cs->recheck_at != UINT32_MAX))
         n = recheck_conns(cs, now);
+    if (nj_unlikely(nj_command_ring_has_any(&cs->commands)))
+        n += nj_command_ring_run(&cs->commands, cs, now);
     n += nj_shape_run(cs->txns.shape, now, wake, cs);
     if (nj_unlikely(cs->recheck_txn_at != UINT32_MAX) && nj_shape_is_migrated(cs->txns.shape))
         n += recheck_txns(cs, now);
@@ -234,5 +237,6 @@ nj_ns nj_conns_policy_next_at(const struct nj_conns *cs)
 {
     bool changes = wanted_policy(cs) != nj_shape_policy(cs->txns.shape) ||
                    (cs->recheck_at & cs->recheck_txn_at) != UINT32_MAX;
+    changes |= nj_command_ring_has_any(&cs->commands);
     return changes ? 0 : nj_shape_next_at(cs->txns.shape);
 }
