@@ -52,6 +52,8 @@ struct nj_mgmt_hooks {
     void (*reset_handler_counters)(void *ctx);
 };
 
+struct nj_mgmt_transfers;
+
 struct nj_mgmt_view {
     const struct nj_tsc_clock *clock;
     uint32_t n_ports, n_shards;
@@ -75,6 +77,7 @@ struct nj_mgmt_view {
     const struct nj_server_config *config; /* of the start */
     const struct nj_mgmt_reloads *reloads;
     struct nj_tls_current_context *tls; /* to take a reference; NULL: no TLS */
+    struct nj_mgmt_transfers *transfers; /* to be called: mgmt/transfers.h */
     struct nj_mgmt_hooks hooks;
 };
 

@@ -14,6 +14,7 @@
 #include "log/log.h"
 #include "log/log_writer.h"
 #include "mgmt/telemetry.h"
+#include "mgmt/transfers.h"
 #include "rights/syscall_filter.h"
 #include "rights/thread_file_rights.h"
 #include "server/ready_lines.h"
@@ -482,6 +483,26 @@ static void free_shards(struct nj_server *s)
     }
 }
 
+/* Where commands of management go. */
+static bool open_transfers(struct nj_server *s)
+{
+    struct nj_mgmt_lcore lcore[NJ_SHARDS_MAX];
+
+    for (uint32_t i = 0; i < s->shards.n; i++)
+        lcore[i] =
+            (struct nj_mgmt_lcore){&s->shards.shard[i]->conns.commands, &s->shards.wakeup[i]};
+    s->view.transfers = nj_mgmt_transfers_new(lcore, s->shards.n);
+    if (!s->view.transfers)
+        snprintf(s->why, sizeof s->why, "not enough memory for the list of transfers");
+    return s->view.transfers != NULL;
+}
+
+static void close_transfers(struct nj_server *s)
+{
+    nj_mgmt_transfers_free(s->view.transfers);
+    s->view.transfers = NULL;
+}
+
 static bool attach_telemetry(struct nj_server *s)
 {
     nj_telemetry_attach(&s->view);
@@ -565,6 +586,7 @@ static const struct step {
     {start_reader, stop_reader, false},
     {open_access_log, close_access_log, false},
     {create_shards, free_shards, false},
+    {open_transfers, close_transfers, false},
     {NULL, stop_handlers, true},
     {attach_telemetry, detach_telemetry, true},
     {start_lcores, stop_lcores, true},
