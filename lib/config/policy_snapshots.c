@@ -31,7 +31,14 @@ struct source {
 
 struct snapshot {
     struct nj_policy policy;
+    struct nj_blocked_nets blocked;
     struct source *source;
+};
+
+/* Networks that are blocked. */
+struct blocks {
+    uint32_t n;
+    struct nj_block at[NJ_BLOCKS_MAX];
 };
 
 /* The last class in each slot. */
@@ -51,6 +58,7 @@ struct nj_policies {
     uint32_t n_old;
     struct snapshot *old[NJ_POLICIES_OLD_MAX];
     struct slots slots;
+    struct blocks blocks;
     uint32_t n_sources;
     struct source *retired; /* without references, but requests still use their sites */
 };
@@ -192,6 +200,10 @@ static struct snapshot *make_snapshot(struct nj_policies *p, struct source *sour
         s->policy.lists = nj_acl_lookup;
         s->policy.lists_ctx = source->acl;
     }
+    for (uint32_t i = 0; i < p->blocks.n; i++)
+        nj_blocked_nets_add(&s->blocked, &p->blocks.at[i].net);
+    if (s->blocked.n > 0)
+        s->policy.blocked = &s->blocked;
     s->source = source;
     source->n_refs++;
     return s;
@@ -468,4 +480,123 @@ void nj_policies_call_with_current(struct nj_policies *p,
     pthread_mutex_lock(&p->lock);
     see(ctx, &p->now->policy);
     pthread_mutex_unlock(&p->lock);
+}
+
+/* --- blocks ----------------------------------------------------------------------------------- */
+
+static struct nj_block *find_block(struct blocks *b, const struct nj_net *net)
+{
+    for (uint32_t i = 0; i < b->n; i++)
+        if (nj_net_eq(&b->at[i].net, net))
+            return &b->at[i];
+    return NULL;
+}
+
+static void remove_block(struct blocks *b, struct nj_block *which)
+{
+    memmove(which, which + 1, (size_t)(&b->at[--b->n] - which) * sizeof *which);
+}
+
+/* Before the blocks are read that are to change: releases the lock while it waits. */
+static bool may_change_blocks(struct nj_policies *p, char *why, size_t n)
+{
+    return wait_until_replaceable(p) ||
+           nj_set_error(why, n, "an lcore has not applied the last changes yet; try again") == 0;
+}
+
+/* Puts other blocks in force. */
+static bool set_blocks(struct nj_policies *p, const struct blocks *next, char *why, size_t n)
+{
+    struct blocks before = p->blocks;
+
+    p->blocks = *next;
+    if (publish(p, p->source, &p->changes, p->hours, why, n) != 0)
+        return true;
+    p->blocks = before;
+    return false;
+}
+
+static bool block(struct nj_policies *p, const struct nj_block *which, char *why, size_t n)
+{
+    if (!may_change_blocks(p, why, n))
+        return false;
+    struct blocks next = p->blocks;
+    struct nj_block *known = find_block(&p->blocks, &which->net);
+    if (known) {
+        known->until = which->until;
+        return true;
+    }
+    if (next.n == NJ_BLOCKS_MAX)
+        return nj_set_error(why, n, "%u networks are blocked, which is the most", NJ_BLOCKS_MAX) ==
+               0;
+    next.at[next.n++] = *which;
+    return set_blocks(p, &next, why, n);
+}
+
+bool nj_policies_block(struct nj_policies *p, const struct nj_block *which, char *why, size_t n)
+{
+    pthread_mutex_lock(&p->lock);
+    bool ok = block(p, which, why, n);
+    pthread_mutex_unlock(&p->lock);
+    return ok;
+}
+
+static bool unblock(struct nj_policies *p, const struct nj_net *net, char *why, size_t n)
+{
+    if (!may_change_blocks(p, why, n))
+        return false;
+    struct blocks next = p->blocks;
+    struct nj_block *known = find_block(&next, net);
+    if (!known)
+        return nj_set_error(why, n, "this network is not blocked") == 0;
+    remove_block(&next, known);
+    return set_blocks(p, &next, why, n);
+}
+
+bool nj_policies_unblock(struct nj_policies *p, const struct nj_net *net, char *why, size_t n)
+{
+    pthread_mutex_lock(&p->lock);
+    bool ok = unblock(p, net, why, n);
+    pthread_mutex_unlock(&p->lock);
+    return ok;
+}
+
+/* The blocks without those whose end has come. */
+static void keep_unended(struct blocks *b, nj_ns now)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < b->n; i++)
+        if (b->at[i].until > now)
+            b->at[kept++] = b->at[i];
+    b->n = kept;
+}
+
+/* Without a free place for a snapshot the blocks end in a later tick. */
+uint32_t nj_policies_end_blocks(struct nj_policies *p, nj_ns now)
+{
+    uint32_t n = 0;
+    char why[128];
+
+    pthread_mutex_lock(&p->lock);
+    if (p->blocks.n > 0) {
+        struct blocks next = p->blocks;
+        keep_unended(&next, now);
+        free_adopted(p);
+        if (next.n < p->blocks.n && p->n_old < NJ_POLICIES_OLD_MAX) {
+            n = p->blocks.n - next.n;
+            n = set_blocks(p, &next, why, sizeof why) ? n : 0;
+        }
+    }
+    pthread_mutex_unlock(&p->lock);
+    return n;
+}
+
+uint32_t nj_policies_blocks(struct nj_policies *p, struct nj_block out[NJ_BLOCKS_MAX])
+{
+    pthread_mutex_lock(&p->lock);
+    uint32_t n = p->blocks.n;
+    memcpy(out, p->blocks.at, n * sizeof out[0]);
+    pthread_mutex_unlock(&p->lock);
+    return n;
 }

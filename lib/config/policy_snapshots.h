@@ -8,6 +8,8 @@
 
 #include <time.h>
 
+#include "base/types.h"
+
 #include "config/policy_file.h"
 
 #define NJ_POLICIES_OLD_MAX 16u /* replaced snapshots that a shard may still use */
@@ -52,6 +54,26 @@ uint64_t nj_policies_change(struct nj_policies *p, const char *params, char *why
 void nj_policies_call_with_current(struct nj_policies *p,
                                    void (*see)(void *ctx, const struct nj_policy *policy),
                                    void *ctx);
+
+/* A network that is blocked until a time of CLOCK_MONOTONIC; NJ_NEVER: until it is unblocked. */
+struct nj_block {
+    struct nj_net net;
+    nj_ns until;
+};
+
+/* Blocks a network, of which the bits behind the prefix are 0; one that is blocked already gets the
+ * other end. Its connections and requests end when the lcores adopt the next snapshot. Blocks stay
+ * in force over reloads. Returns false with the reason if there are NJ_BLOCKS_MAX already, if
+ * lcores have not applied the last changes, or without memory. */
+bool nj_policies_block(struct nj_policies *p, const struct nj_block *block, char *why,
+                       size_t why_bytes);
+/* Returns false with the reason, as nj_policies_block(), or if the network is not blocked. */
+bool nj_policies_unblock(struct nj_policies *p, const struct nj_net *net, char *why,
+                         size_t why_bytes);
+/* Removes the blocks whose end has come. Returns how many. The supervisor, once per tick. */
+uint32_t nj_policies_end_blocks(struct nj_policies *p, nj_ns now);
+/* Copies the blocks, in the order in which they were made, and returns how many. */
+uint32_t nj_policies_blocks(struct nj_policies *p, struct nj_block out[NJ_BLOCKS_MAX]);
 
 /* Minute of the local day, 0 to 1439. */
 uint32_t nj_minute_of_day(time_t now);

@@ -158,14 +158,15 @@ static void end_forbidden(struct nj_txn *t, nj_ns now)
 static uint32_t recheck_txns(struct nj_conns *cs, nj_ns now)
 {
     const struct nj_pool *pool = &cs->txns.pool;
+    const struct nj_policy *policy = nj_shape_policy(cs->txns.shape);
     uint32_t n = 0;
 
     for (; n < RECHECK_MAX && cs->recheck_txn_at < pool->n_touched; n++) {
         struct nj_txn *t = nj_pool_at(pool, cs->recheck_txn_at++);
         if (t->set == &cs->txns && t->stream && t->admitted &&
             nj_list_linked(&nj__conn_of(t)->node) &&
-            nj_policy_forbids(nj_shape_policy(cs->txns.shape), &t->remote,
-                              nj_paced_class(&t->paced)))
+            (nj_policy_forbids(policy, &t->remote, nj_paced_class(&t->paced)) ||
+             nj_policy_blocks(policy, &t->client_addr)))
             end_forbidden(t, now);
     }
     if (cs->recheck_txn_at >= pool->n_touched)

@@ -135,3 +135,10 @@ void nj__policy_apply_hours(struct nj_policy_in_force *p)
     if (version != 0)
         log_policy(p, version, "hours changed");
 }
+
+void nj__policy_end_blocks(struct nj_policy_in_force *p, nj_ns now)
+{
+    uint32_t n = nj_policies_end_blocks(p->policies, now);
+    if (n > 0)
+        nj_log(NJ_LEVEL_INFO, "policy: the end of %u block%s has come", n, n == 1 ? "" : "s");
+}

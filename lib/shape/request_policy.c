@@ -183,6 +183,34 @@ static uint64_t address_key(const struct match_input *a, const struct nj_hash_ke
     return k;
 }
 
+/* --- blocked networks ----------------------------------------------------------------------- */
+
+void nj_blocked_nets_add(struct nj_blocked_nets *b, const struct nj_net *net)
+{
+    static const struct nj_addr ones = {{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+                                         0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
+    struct nj_addr mask = nj_addr_network(&ones, net->bits);
+    uint32_t i = b->n++;
+
+    memcpy(b->net[i].addr, &net->addr, sizeof b->net[i].addr);
+    memcpy(b->net[i].mask, &mask, sizeof b->net[i].mask);
+}
+
+bool nj_policy_blocks(const struct nj_policy *p, const struct nj_addr *client)
+{
+    const struct nj_blocked_nets *b = p->blocked;
+    uint64_t a[2];
+
+    if (nj_likely(!b))
+        return false;
+    memcpy(a, client, sizeof a);
+    for (uint32_t i = 0; i < b->n; i++)
+        if ((a[0] & b->net[i].mask[0]) == b->net[i].addr[0] &&
+            (a[1] & b->net[i].mask[1]) == b->net[i].addr[1])
+            return true;
+    return false;
+}
+
 /* RFC 7239: one field for all that proxies tell. */
 static bool is_by_forwarded(const struct nj_policy *p)
 {
@@ -200,6 +228,8 @@ static bool read_forwarded(const struct match_input *a, struct nj_policy_verdict
 
     if (is_by_forwarded(a->p))
         out->scheme = (uint8_t)nj_forwarded_proto(walk.element);
+    if (found && nj_policy_blocks(a->p, &out->client)) /* its connection is the proxy's */
+        out->action = NJ_ACTION_FORBID;
     return found;
 }
 
@@ -268,7 +298,7 @@ static bool is_address_only(const struct nj_class_rule *r)
 
 bool nj_policy_filters_conns(const struct nj_policy *p)
 {
-    if (p->allow_only || p->deny)
+    if (p->allow_only || p->deny || p->blocked)
         return true;
     for (uint32_t i = 0; i < p->n_rules && is_address_only(&p->rules[i]); i++)
         if (is_conn_action(p->classes[p->rules[i].class_index].action))
@@ -292,6 +322,8 @@ static enum nj_action decide_address(const struct nj_policy *p, const struct nj_
 
 enum nj_action nj_policy_decide_conn(const struct nj_policy *p, const struct nj_addr *addr)
 {
+    if (nj_policy_blocks(p, addr))
+        return p->deny_action == NJ_ACTION_DROP ? NJ_ACTION_DROP : NJ_ACTION_RESET;
     enum nj_action action = decide_address(p, addr);
     return is_conn_action(action) ? action : NJ_ACTION_SERVE;
 }
@@ -303,7 +335,7 @@ static bool forbids(enum nj_action a)
 
 bool nj_policy_forbids_any(const struct nj_policy *p)
 {
-    bool any = p->allow_only || p->deny;
+    bool any = p->allow_only || p->deny || p->blocked;
 
     for (uint32_t i = 0; i < p->n_classes; i++)
         any |= forbids(p->classes[i].action);

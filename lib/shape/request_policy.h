@@ -66,6 +66,18 @@ struct nj_class_rule {
                                     client */
 };
 
+/* Networks that an operator blocks for a time, whatever the file says. Sorted out when a connection
+ * is opened, and once when they change: requests of other connections cost nothing. */
+#define NJ_BLOCKS_MAX 128u
+
+struct nj_blocked_nets {
+    uint32_t n;
+    struct {
+        uint64_t addr[2], mask[2]; /* as the 16 bytes of struct nj_addr stand in memory */
+    } net[NJ_BLOCKS_MAX];
+};
+void nj_blocked_nets_add(struct nj_blocked_nets *b, const struct nj_net *net);
+
 enum nj_client_by { NJ_CLIENT_BY_ADDRESS, NJ_CLIENT_BY_HEADER, NJ_CLIENT_BY_COOKIE };
 
 struct nj_policy {
@@ -84,9 +96,11 @@ struct nj_policy {
      * to a client. 0: with client_by HEADER any peer may name its client. */
     uint32_t trusted;
 
-    bool allow_only;            /* refuse clients on none of the `allow` lists */
-    uint32_t allow, deny;       /* lists; deny wins over allow */
-    enum nj_action deny_action; /* DROP, RESET or FORBID */
+    bool allow_only;                       /* refuse clients on none of the `allow` lists */
+    uint32_t allow, deny;                  /* lists; deny wins over allow */
+    enum nj_action deny_action;            /* DROP, RESET or FORBID */
+    const struct nj_blocked_nets *blocked; /* NULL: none. Refused by DROP if that is deny_action,
+                                              else by RESET; 403 behind a trusted proxy */
 
     const struct nj_sites *sites; /* NULL: none */
     const void *http;             /* struct nj_http_options, in force with it; NULL: as before */
@@ -98,7 +112,7 @@ struct nj_policy {
 
 /* Decides by address alone, for a connection: SERVE, DROP or RESET (FORBID is for requests).
  * Refuses only if every request would be refused the same way: by `deny` or `allow`, or by leading
- * rules with lists as their only condition. */
+ * rules with lists as their only condition; or what is blocked. */
 enum nj_action nj_policy_decide_conn(const struct nj_policy *p, const struct nj_addr *addr);
 /* Can nj_policy_decide_conn() return anything but SERVE? If not, it need not be called. */
 bool nj_policy_filters_conns(const struct nj_policy *p);
@@ -107,7 +121,9 @@ bool nj_policy_filters_conns(const struct nj_policy *p);
  * A class or a list may refuse it, but not one that also depends on the path or fields. */
 bool nj_policy_forbids(const struct nj_policy *p, const struct nj_addr *addr,
                        const struct nj_class *class_of);
-/* Can nj_policy_forbids() be true? */
+/* Is this the address of a client that is blocked? */
+bool nj_policy_blocks(const struct nj_policy *p, const struct nj_addr *client);
+/* Can nj_policy_forbids() or nj_policy_blocks() be true? */
 bool nj_policy_forbids_any(const struct nj_policy *p);
 
 /* The last key made from an address. Zeroed: empty. One thread only. */

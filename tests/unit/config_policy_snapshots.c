@@ -12,6 +12,7 @@
 #include "base/compiler.h"
 #include "config/policy_snapshots.h"
 #include "config/settings_validate.h"
+#include "log/address_text.h"
 #include "support/scratch.h"
 
 TestSuite(config_policy_snapshots, .fini = scratch_remove);
@@ -396,5 +397,81 @@ Test(config_policy_snapshots, from_several_threads, .timeout = 60)
     pthread_join(thread[0], NULL);
     adopt();
     cr_expect(shards.used->version > 1000, "%lu", (unsigned long)shards.used->version);
+    finish();
+}
+
+/* --- blocks --- */
+
+static struct nj_net net(const char *a, unsigned bits)
+{
+    struct nj_net n = {.bits = (uint8_t)bits};
+
+    cr_assert(nj_address_parse(a, strlen(a), &n.addr));
+    return n;
+}
+
+static bool blocks(const char *a, unsigned bits, nj_ns until)
+{
+    const struct nj_block b = {net(a, bits), until};
+    bool ok = nj_policies_block(policies, &b, why, sizeof why);
+
+    adopt();
+    return ok;
+}
+
+static bool is_blocked(const char *a)
+{
+    struct nj_net n = net(a, 128);
+    return nj_policy_blocks(shards.used, &n.addr);
+}
+
+Test(config_policy_snapshots, blocks_outlive_reloads_and_end)
+{
+    struct nj_block list[NJ_BLOCKS_MAX];
+
+    start("[class a]\npath = /a\n", 0);
+    cr_expect(!shards.used->blocked && !nj_policy_filters_conns(shards.used));
+    cr_expect(blocks("198.51.100.0", 96 + 24, 10 * NJ_SEC));
+    cr_expect(blocks("2001:db8:1::", 48, NJ_NEVER) && blocks("192.0.2.1", 128, 5 * NJ_SEC));
+    cr_expect(nj_policy_filters_conns(shards.used) && nj_policy_forbids_any(shards.used));
+    cr_expect(is_blocked("198.51.100.77") && !is_blocked("198.51.101.77"));
+    cr_expect(is_blocked("2001:db8:1:2::3") && !is_blocked("2001:db8:2::3"));
+    cr_expect(is_blocked("192.0.2.1") && !is_blocked("192.0.2.2"));
+    cr_expect_gt(reload("[class b]\npath = /b\n"), 0);
+    cr_expect_gt(change("class=b,rate=1MiB/s"), 0);
+    cr_expect(class_named("b") && is_blocked("198.51.100.77") && is_blocked("192.0.2.1"));
+    cr_expect(blocks("198.51.100.0", 96 + 24, 20 * NJ_SEC), "another end");
+    cr_expect_eq(nj_policies_blocks(policies, list), 3);
+    cr_expect(list[0].until == 20 * NJ_SEC && list[2].until == 5 * NJ_SEC);
+    cr_expect_eq(nj_policies_end_blocks(policies, 5 * NJ_SEC - 1), 0);
+    cr_expect_eq(nj_policies_end_blocks(policies, 5 * NJ_SEC), 1);
+    adopt();
+    cr_expect(!is_blocked("192.0.2.1") && is_blocked("198.51.100.77"));
+    const struct nj_net v6 = net("2001:db8:1::", 48);
+    cr_expect(nj_policies_unblock(policies, &v6, why, sizeof why));
+    cr_expect_not(nj_policies_unblock(policies, &v6, why, sizeof why));
+    cr_expect_str_eq(why, "this network is not blocked");
+    cr_expect_eq(nj_policies_end_blocks(policies, NJ_NEVER - 1), 1);
+    adopt();
+    cr_expect(!shards.used->blocked && nj_policies_blocks(policies, list) == 0);
+    cr_expect(class_named("b") != NULL);
+    finish();
+}
+
+Test(config_policy_snapshots, blocks_are_bounded)
+{
+    struct nj_block list[NJ_BLOCKS_MAX];
+    char a[32];
+
+    start("", 0);
+    for (uint32_t i = 0; i < NJ_BLOCKS_MAX; i++) {
+        snprintf(a, sizeof a, "198.51.100.%u", i);
+        cr_assert(blocks(a, 128, NJ_NEVER), "%s", why);
+    }
+    cr_expect(is_blocked(a));
+    cr_expect_not(blocks("192.0.2.1", 128, NJ_NEVER));
+    cr_expect_str_eq(why, "128 networks are blocked, which is the most");
+    cr_expect(blocks(a, 128, NJ_SEC), "it is blocked already");
+    cr_expect_eq(nj_policies_blocks(policies, list), NJ_BLOCKS_MAX);
     finish();
 }

@@ -421,6 +421,86 @@ Test(conn_policy_adoption, forbidden_requests_end)
     hr_free(h);
 }
 
+/* --- blocks --- */
+
+static void block(struct nj_policy *p, struct nj_blocked_nets *b, uint32_t ip, unsigned bits)
+{
+    const struct nj_addr addr = rig_addr(ip);
+    const struct nj_net net = {nj_addr_network(&addr, bits), (uint8_t)bits};
+
+    nj_blocked_nets_add(b, &net);
+    p->blocked = b;
+}
+
+/* A block ends the transfers of a network, refuses its connections, and ends. */
+Test(conn_policy_adoption, a_blocked_network)
+{
+    static const struct hr_options wide = {.window = 1u << 30, .session_add = 1u << 30};
+    struct nj_policy before = base(1), blocks = base(2), after = base(3);
+    struct nj_blocked_nets blocked = {0};
+    block(&blocks, &blocked, 0xc0000201u, 128); /* 192.0.2.1 */
+    block(&blocks, &blocked, FOE, 128);
+    struct hr *h = start_hr(&before);
+    struct hr_client *friend = hr_connect(h), *foe = hr_connect_from(h, FOE, &wide);
+    int32_t good = hr_get(friend, "/wait");
+    hr_get(foe, "/wait");
+    foe->p->manual = true;
+    foe->p->rcv_wnd = 2000;
+    hr_get(foe, "/big");
+    hr_settle(h);
+
+    nj_conns_set_policy(&h->r->s->conns, &blocks);
+    hr_settle(h);
+    cr_expect(foe->p->got_rst && !hr_reply_of(friend, good)->closed);
+    cr_expect_eq(h->r->s->conns.txns.pool.n_used, 1);
+    cr_expect_eq(rig_count(h->r, NJ_C_conn_denied), 1);
+    cr_expect(connect_from(h->r, FOE, 3000)->got_rst);
+    cr_expect(connect_from(h->r, FRIEND, 3000)->got_synack);
+    blocks.deny_action = NJ_ACTION_DROP;
+    struct rig_peer *again = connect_from(h->r, FOE, 3001);
+    cr_expect(!again->got_rst && !again->got_synack);
+    cr_expect_eq(rig_count(h->r, NJ_C_drop_tcp_denied), 2);
+    nj_conns_set_policy(&h->r->s->conns, &after);
+    hr_settle(h);
+    cr_expect(connect_from(h->r, FOE, 3002)->got_synack);
+    hr_free(h);
+}
+
+static uint32_t trusts_all(const void *ctx, const struct nj_addr *addr)
+{
+    return 1;
+}
+
+/* A client behind a trusted proxy: its requests end and get 403, those of others go on. */
+Test(conn_policy_adoption, a_blocked_client_of_a_proxy)
+{
+    struct nj_policy before = base(1), blocks;
+    struct nj_blocked_nets blocked = {0};
+    before.lists = trusts_all;
+    before.trusted = 1;
+    before.client_by = NJ_CLIENT_BY_HEADER;
+    before.client_field = NJ_STR("x-forwarded-for");
+    blocks = before;
+    blocks.version = 2;
+    block(&blocks, &blocked, 0xc0000200u, 96 + 24); /* 192.0.2.0/24 */
+    struct hr *h = start_hr(&before);
+    struct hr_client *proxy = hr_connect(h);
+    int32_t bad = hr_ask(proxy, "GET", "/wait", 0, 0, "x-forwarded-for", "192.0.2.7");
+    int32_t good = hr_ask(proxy, "GET", "/wait", 0, 0, "x-forwarded-for", "198.51.100.7");
+    hr_settle(h);
+
+    nj_conns_set_policy(&h->r->s->conns, &blocks);
+    hr_settle(h);
+    cr_expect_eq(hr_reply_of(proxy, bad)->error, NGHTTP2_CANCEL);
+    cr_expect_not(hr_reply_of(proxy, good)->closed);
+    bad = hr_ask(proxy, "GET", "/index.html", 0, 0, "x-forwarded-for", "192.0.2.8");
+    good = hr_ask(proxy, "GET", "/index.html", 0, 0, "x-forwarded-for", "198.51.100.8");
+    hr_settle(h);
+    cr_expect_eq(hr_reply_of(proxy, bad)->status, 403);
+    cr_expect_eq(hr_reply_of(proxy, good)->status, 200);
+    hr_free(h);
+}
+
 /* Timeouts and limits come with the policy. */
 Test(conn_policy_adoption, options_of_http)
 {
