@@ -12,6 +12,16 @@ static nj_ns now(void)
     return nj_os_clock_gettime_ns(CLOCK_MONOTONIC);
 }
 
+bool nj_mgmt_parse_network(const char *text, size_t n_bytes, struct nj_net *out)
+{
+    unsigned bits;
+
+    if (!nj_prefix_parse(text, n_bytes, &out->addr, &bits))
+        return false;
+    out->bits = (uint8_t)(nj_addr_is_v4(&out->addr) ? 96 + bits : bits);
+    return true;
+}
+
 bool nj_mgmt_block(const struct nj_mgmt_view *v, const struct nj_net *net, uint32_t seconds,
                    char *why, size_t why_bytes)
 {

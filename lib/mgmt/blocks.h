@@ -10,6 +10,9 @@
 #include "config/policy_snapshots.h"
 #include "mgmt/view.h"
 
+/* Parse an address or a network, "198.18.0.7", "2001:db8::/32". Bits behind the prefix are kept. */
+bool nj_mgmt_parse_network(const char *text, size_t n_bytes, struct nj_net *out);
+
 /* The longest time, 366 days. */
 #define NJ_BLOCK_SECONDS_MAX (366u * 24u * 3600u)
 

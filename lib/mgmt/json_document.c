@@ -5,7 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "mgmt/answers.h"
+#include "mgmt/blocks.h"
+#include "mgmt/transfers.h"
 
 /* Parameters of a command, in the order in which it has them; NULL: not given. */
 struct params {
@@ -139,17 +142,109 @@ bool nj__mgmt_write_json_commands(FILE *out)
     return ok;
 }
 
-bool nj__mgmt_change_limits(const struct nj_mgmt_view *v, const char *change, FILE *out)
+static void write_error(const char *why, FILE *out)
 {
     struct nj__document doc;
+
+    nj__doc_text(nj__document_begin(&doc, NJ__DOCUMENT_JSON), "error", why);
+    write_document(&doc, out);
+    nj__document_end(&doc);
+}
+
+bool nj__mgmt_change_limits(const struct nj_mgmt_view *v, const char *change, FILE *out)
+{
     char why[256] = "";
 
     if (v->hooks.change_limits(v->hooks.ctx, change, why, sizeof why)) {
         nj__mgmt_write_json(v, "limits", NULL, out);
         return true;
     }
-    nj__doc_text(nj__document_begin(&doc, NJ__DOCUMENT_JSON), "error", why);
+    write_error(why, out);
+    return false;
+}
+
+/* --- transfers and blocks -------------------------------------------------------------------- */
+
+static unsigned refuse(unsigned status, const char *why, FILE *out)
+{
+    write_error(why, out);
+    return status;
+}
+
+static unsigned write_ended(uint32_t n_ended, uint32_t n_missing, FILE *out)
+{
+    struct nj__document doc;
+    struct nj__doc root = nj__document_begin(&doc, NJ__DOCUMENT_JSON);
+
+    nj__doc_uint(root, "ended", n_ended);
+    nj__doc_uint(root, "lcores_missing", n_missing);
     write_document(&doc, out);
     nj__document_end(&doc);
-    return false;
+    return 200;
+}
+
+static unsigned end_transfer(const struct nj_mgmt_view *v, const struct nj_transfer_id *id,
+                             FILE *out)
+{
+    switch (nj_mgmt_transfer_end(v->transfers, id, NJ_MGMT_WAIT_DEFAULT)) {
+    case NJ_MGMT_ENDED:
+        return write_ended(1, 0, out);
+    case NJ_MGMT_NO_ANSWER:
+        return write_ended(0, 1, out);
+    case NJ_MGMT_NOT_RUNNING:
+        break;
+    }
+    return refuse(404, "no such transfer: it has ended already, or the id is wrong", out);
+}
+
+unsigned nj__mgmt_end_transfers(const struct nj_mgmt_view *v, const char *what, FILE *out)
+{
+    struct nj_transfer_id id;
+    struct nj_net net;
+
+    if (nj_transfer_id_parse(what, strlen(what), &id))
+        return end_transfer(v, &id, out);
+    if (!nj_mgmt_parse_network(what, strlen(what), &net))
+        return refuse(422, "expected the id of a transfer, an address, or a network", out);
+    if (!nj_net_has(&net, &net.addr))
+        return refuse(422, "bits after the prefix are set", out);
+    struct nj_mgmt_network_end end = nj_mgmt_network_end(v->transfers, &net, NJ_MGMT_WAIT_DEFAULT);
+    return write_ended(end.n_ended, end.n_missing, out);
+}
+
+static unsigned write_blocks(const struct nj_mgmt_view *v, FILE *out)
+{
+    nj__mgmt_write_json(v, "blocks", NULL, out);
+    return 200;
+}
+
+unsigned nj__mgmt_block_network(const struct nj_mgmt_view *v, const char *what, FILE *out)
+{
+    size_t n = strcspn(what, ",");
+    struct nj_net net;
+    double seconds = 0;
+    char why[256];
+
+    if (!nj_mgmt_parse_network(what, n, &net) ||
+        (what[n] && (!nj_parse_seconds(what + n + 1, &seconds) || seconds < 1)))
+        return refuse(422, "expected an address or a network, and perhaps a time from 1s on: "
+                           "198.18.0.0/24,10m",
+                      out);
+    if (seconds > NJ_BLOCK_SECONDS_MAX)
+        return refuse(422, "expected a time of at most 366d", out);
+    if (!nj_mgmt_block(v, &net, (uint32_t)seconds, why, sizeof why))
+        return refuse(422, why, out);
+    return write_blocks(v, out);
+}
+
+unsigned nj__mgmt_unblock_network(const struct nj_mgmt_view *v, const char *what, FILE *out)
+{
+    struct nj_net net;
+    char why[256];
+
+    if (!nj_mgmt_parse_network(what, strlen(what), &net))
+        return refuse(422, "expected an address or a network", out);
+    if (!nj_mgmt_unblock(v, &net, why, sizeof why))
+        return refuse(422, why, out);
+    return write_blocks(v, out);
 }

@@ -28,3 +28,15 @@ bool nj__mgmt_write_json_commands(FILE *out);
  * does. False: nothing has changed, and an object with the reason is written as `error`. Any thread
  * but an lcore. */
 bool nj__mgmt_change_limits(const struct nj_mgmt_view *v, const char *change, FILE *out);
+
+/* The others that change something write an object and return a status of HTTP: 200, or another one
+ * with the reason as `error`. Any thread but an lcore.
+ *
+ * End a transfer ("0-17-203-5", as `transfers` tells) or all those of an address or a network
+ * ("198.18.0.0/24"): `ended`, and `lcores_missing`, those that have not answered in time and may
+ * end transfers later. */
+unsigned nj__mgmt_end_transfers(const struct nj_mgmt_view *v, const char *what, FILE *out);
+/* Block a network, for a time if there is one behind a comma: "198.18.0.0/24,10m". Unblock it. Both
+ * answer as `blocks`. */
+unsigned nj__mgmt_block_network(const struct nj_mgmt_view *v, const char *what, FILE *out);
+unsigned nj__mgmt_unblock_network(const struct nj_mgmt_view *v, const char *what, FILE *out);
