@@ -7,12 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <nightjar/nightjar.h>
 
+#include "base/socket_path.h"
 #include "base/types.h"
 #include "dpdk/port.h"
 #include "threads/os_clock.h"
@@ -45,24 +44,14 @@ void nj__upgrade_describe(const struct nj_upgrade_port *port, uint32_t n_ports,
     }
 }
 
-static int open_socket(const char *path, struct sockaddr_un *address, int flags)
+int nj__upgrade_listen(const char *path)
 {
-    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
-    if (strlen(path) >= sizeof address->sun_path) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
-    strcpy(address->sun_path, path);
-    return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0);
+    return nj_socket_path_listen(path, SOCK_SEQPACKET | SOCK_NONBLOCK, BACKLOG);
 }
 
-/* Is there something that is no socket? A link is none, even to a socket: bind(2) does not follow
- * it. */
-static bool is_other_file(const char *path)
+int nj__upgrade_connect(const char *path)
 {
-    struct stat st;
-
-    return lstat(path, &st) == 0 && !S_ISSOCK(st.st_mode);
+    return nj_socket_path_connect(path, SOCK_SEQPACKET, ANSWER_TIMEOUT_S);
 }
 
 static int close_after_error(int fd)
@@ -72,45 +61,6 @@ static int close_after_error(int fd)
     close(fd);
     errno = error;
     return -1;
-}
-
-int nj__upgrade_listen(const char *path)
-{
-    struct sockaddr_un address;
-    int fd = open_socket(path, &address, SOCK_NONBLOCK);
-
-    if (fd < 0)
-        return -1;
-    if (is_other_file(path)) {
-        errno = ENOTSOCK;
-        return close_after_error(fd);
-    }
-    unlink(path); /* nobody listens: nj__upgrade_connect() has tried */
-    mode_t was = umask(S_IRWXG | S_IRWXO | S_IXUSR);
-    int rc = bind(fd, (const struct sockaddr *)&address, sizeof address);
-    umask(was);
-    return rc == 0 && listen(fd, BACKLOG) == 0 ? fd : close_after_error(fd);
-}
-
-int nj__upgrade_connect(const char *path)
-{
-    struct sockaddr_un address;
-    struct timeval wait = {.tv_sec = ANSWER_TIMEOUT_S};
-    int fd = open_socket(path, &address, 0);
-
-    if (fd < 0)
-        return -2;
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
-    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait); /* of connect(), too */
-    if (connect(fd, (const struct sockaddr *)&address, sizeof address) == 0)
-        return fd;
-    close_after_error(fd);
-    if (errno != ENOENT && errno != ECONNREFUSED)
-        return -2;
-    if (!is_other_file(path))
-        return -1;
-    errno = ENOTSOCK;
-    return -2;
 }
 
 int nj__upgrade_accept(int listen_fd)

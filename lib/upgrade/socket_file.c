@@ -1,28 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "upgrade/socket_file.h"
 
-#include <sys/stat.h>
-
 #include "log/log.h"
 
 /* While a deployment replaces a link on the path, it may lead nowhere for a moment. */
 #define CHECKS_UNTIL_LOGGED 2u
 
-/* fstat(2) of the descriptor has another number. */
 void nj__socket_file_remember(struct nj_socket_file *f)
 {
-    struct stat st = {0};
-
-    (void)lstat(f->path, &st);
-    f->dev = st.st_dev;
-    f->ino = st.st_ino;
+    nj_socket_path_remember(f->path, &f->file);
 }
 
 bool nj__socket_file_is_own(const struct nj_socket_file *f)
 {
-    struct stat st;
-
-    return lstat(f->path, &st) == 0 && st.st_dev == f->dev && st.st_ino == f->ino;
+    return nj_socket_path_is_same(f->path, &f->file);
 }
 
 void nj_socket_file_watch(struct nj_socket_file *f)

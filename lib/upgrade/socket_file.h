@@ -4,19 +4,18 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/types.h>
+
+#include "base/socket_path.h"
 
 struct nj_socket_file {
     const char *path; /* the caller's; NULL: there is no socket */
-    dev_t dev;
-    ino_t ino;
+    struct nj_socket_path_file file;
     uint32_t n_lost; /* checks in a row that did not find it; nj_socket_file_watch() only */
 };
 
 /* Remember what the path leads to. Before the other calls. */
 void nj__socket_file_remember(struct nj_socket_file *f);
-/* Does the path lead to the same file? Else a link on the path was replaced, or another process has
- * made its socket there. */
+/* Does the path lead to the same file? */
 bool nj__socket_file_is_own(const struct nj_socket_file *f);
 
 /* Log a warning if the path leads to another file or none, in two calls. Once a second; not while
