@@ -69,6 +69,7 @@ static const char *const topics[][2] = {
     {"log", "the access log"},
     {"user", "the user that serves"},
     {"process", "shutdown, upgrade, threads"},
+    {"management", "metrics, health and changes, over HTTP of the kernel"},
     {"policy", "rates and limits of classes and clients"},
     {"sites", "keys of sites and paths"},
     {"program", "--config, --check and others that print and exit"},

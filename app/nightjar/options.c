@@ -268,6 +268,7 @@ int nj_app_run(int argc, char **argv, const struct nj_app *me, struct nj_server_
     config->crash_report = true;
     config->service_notify = true;
     config->drop_privileges = true;
+    config->management_default = true;
     if (n_eal < argc && nj_app_parse_options(argc - n_eal, argv + n_eal, config, NULL) != 0)
         return 2;
     if (!check && (config->explain || config->explain_from || config->check_json)) {

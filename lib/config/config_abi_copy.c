@@ -25,6 +25,7 @@ void nj_server_config_init_sized(struct nj_server_config *c, size_t size_bytes)
         .idle_timeout_s = 75,
         .drain_timeout_s = 10,
         .upgrade_timeout_s = 3600,
+        .ready_stall_s = 0.3,
     };
 
     memset(c, 0, size_bytes);

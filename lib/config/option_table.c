@@ -271,6 +271,28 @@ const struct nj_option nj_options[] = {
     {.name = "live", .section = "process", SWITCH(live),
      .help = "print rates every second, if stderr is a terminal"},
 
+    {.name = "management-socket", .group = "management", .section = "management", .key = "socket",
+     TEXT(management_socket), .value = "PATH|none",
+     .default_text = "/run/nightjar/nightjar.sock, if possible",
+     .help = "Unix socket of the management listener, which speaks HTTP/1.1; who may write to the "
+             "file may do everything"},
+    {.name = "management-listen", .section = "management", .key = "listen",
+     LIST(management_listen), .value = "ADDRESS:PORT",
+     .help = "address of the kernel where the management listener serves metrics, health and "
+             "readiness, e.g. 127.0.0.1:9180 or [::1]:9180; a loopback address with a token "
+             "serves everything"},
+    {.name = "management-token", .section = "management", .key = "token",
+     TEXT(management_token), .value = "FILE", .reload = NJ_RELOAD_VALUE,
+     .help = "file with the token that permits everything at loopback addresses: one line of 16 "
+             "to 512 characters; other users must not be able to read it"},
+    {.name = "management-read-token", .section = "management", .key = "read_token",
+     TEXT(management_read_token), .value = "FILE", .reload = NJ_RELOAD_VALUE,
+     .help = "the same, for reading only"},
+    {.name = "ready-stall", .section = "management", RELOADS,
+     .kind = NJ_OPTION_TIME, AT(ready_stall_s), .min = 0.01, .max = 5,
+     .expected = "a time such as 300ms", .value = "TIME", .default_text = "300ms",
+     .help = "an lcore that has not polled for so long makes /ready fail"},
+
     {.name = "rate", .group = "policy", IN_POLICY("server", "rate"), SOME_RATE(rate),
      .default_text = "none",
      .help = "rate of the whole server, e.g. 20MiB/s or 100Mbit/s"},

@@ -52,5 +52,8 @@ uint32_t nj_settings_list_files(const struct nj_settings *s,
     need(&f, NJ_NEED_LOG, "--access-log", logs_to_file ? c->access_log : NULL);
     need(&f, NJ_NEED_READ, NULL, c->mime_types);
     need(&f, NJ_NEED_SOCKET, NULL, c->upgrade_socket);
+    need(&f, NJ_NEED_SOCKET, NULL, nj_settings_management_socket(c));
+    need(&f, NJ_NEED_READ, "--management-token", c->management_token);
+    need(&f, NJ_NEED_READ, "--management-read-token", c->management_read_token);
     return f.n;
 }

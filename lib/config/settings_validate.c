@@ -122,6 +122,7 @@ static const struct {
     {.read = check_root},
     {.read = nj__settings_read_http},
     {.read = nj__settings_check_tls},
+    {.read = nj__settings_read_management},
     {.read = nj__settings_read_listeners, .last = true},
     {.read = nj__settings_load_mime_types, .last = true},
     {.read = check_addresses, .of_complete = true, .last = true},

@@ -7,6 +7,7 @@
 #include <nightjar/server.h>
 
 #include "base/listener.h"
+#include "config/management_address.h"
 #include "config/policy_file.h"
 #include "http/handlers/route_table.h"
 #include "http/http_options.h"
@@ -29,6 +30,8 @@ struct nj_settings_port {
     bool slaac;            /* --addr auto6 */
 };
 
+#define NJ_MANAGEMENT_SOCKET "/run/nightjar/nightjar.sock" /* the default */
+
 struct nj_settings {
     const struct nj_server_config *given;  /* from the command line */
     const struct nj_server_config *config; /* &effective */
@@ -39,6 +42,8 @@ struct nj_settings {
     struct nj_rss_key rss_key;     /* secret */
     struct nj_listeners listeners; /* of the policy's sections, or without any, of --listen and
                                       --tls-port, in this order */
+    uint32_t n_management;
+    struct nj_management_address management[NJ_SERVER_MANAGEMENT_MAX];
     struct nj_routes *routes;
     struct nj_http_options http;
     struct nj_mime_table *mime;
@@ -74,7 +79,7 @@ bool nj_settings_ask_clients(const struct nj_settings *s);
 /* settings_files.c: the files that the server opens as its user, in the order in which they are
  * checked. Returns their number. */
 #define NJ_SETTINGS_FILES_MAX                                                                      \
-    (8u + 3u * NJ_SERVER_TLS_CERTS_MAX + NJ_LIST_FILES_MAX + NJ_INI_FILES_MAX +                    \
+    (11u + 3u * NJ_SERVER_TLS_CERTS_MAX + NJ_LIST_FILES_MAX + NJ_INI_FILES_MAX +                   \
      NJ_SITE_FOLDERS_MAX + NJ_SITE_FILES_MAX)
 uint32_t nj_settings_list_files(const struct nj_settings *s,
                                 struct nj_needed_file file[NJ_SETTINGS_FILES_MAX]);
@@ -84,6 +89,11 @@ int nj__settings_read_network(struct nj_settings *s, char *why, size_t why_bytes
 
 /* settings_listeners.c: where connections are accepted. After the network. */
 int nj__settings_read_listeners(struct nj_settings *s, char *why, size_t why_bytes);
+
+/* settings_management.c: the path and the addresses of the management listener. */
+int nj__settings_read_management(struct nj_settings *s, char *why, size_t why_bytes);
+/* The path of its Unix socket; NULL: none. Any thread. */
+const char *nj_settings_management_socket(const struct nj_server_config *config);
 
 /* settings_check_tls.c: options of TLS, and what sites have for it. Without certificates in [tls],
  * it gets those of [site default], else of the first site that has some. */

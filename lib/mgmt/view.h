@@ -50,6 +50,11 @@ struct nj_mgmt_hooks {
     bool (*change_limits)(void *ctx, const char *change, char *why, size_t why_bytes);
     /* Each lcore resets its counters of handlers in a later step. */
     void (*reset_handler_counters)(void *ctx);
+    /* nj_server_reload(): false if nothing has changed, with a line for each error in *errors, for
+     * the caller to free(3); NULL: no memory. */
+    bool (*reload)(void *ctx, char **errors);
+    /* Open the access log again. False: there is none. */
+    bool (*reopen_log)(void *ctx);
 };
 
 struct nj_mgmt_transfers;
@@ -73,10 +78,13 @@ struct nj_mgmt_view {
     const struct nj_class_rate *class_rate; /* NJ_CLASSES_MAX, by slot */
     const struct nj_routes *routes;
     uint32_t fibers_max;
-    int64_t started_s;                     /* UNIX time */
-    const struct nj_server_config *config; /* of the start */
+    int64_t started_s;                             /* UNIX time */
+    const _Atomic nj_ns *supervised_at;            /* the last tick of the supervisor, of
+                                                      CLOCK_MONOTONIC; 0: none yet */
+    const _Atomic bool *is_stopping, *is_yielding; /* another process takes new connections */
+    const struct nj_server_config *config;         /* of the start */
     const struct nj_mgmt_reloads *reloads;
-    struct nj_tls_current_context *tls; /* to take a reference; NULL: no TLS */
+    struct nj_tls_current_context *tls;  /* to take a reference; NULL: no TLS */
     struct nj_mgmt_transfers *transfers; /* to be called: mgmt/transfers.h */
     struct nj_mgmt_hooks hooks;
 };

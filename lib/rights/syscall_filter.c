@@ -51,8 +51,8 @@ static const char *const denied[] = {
     "personality", "modify_ldt", "vm86", "vm86old",
 };
 
-/* Calls of lcores, the supervisor, the threads of the access log and of log lines, and the reader
- * of files. */
+/* Calls of lcores, the supervisor, the threads of the access log, of log lines and of management,
+ * and the reader of files. */
 static const char *const allowed[] = {
     /* time and sleep */
     "clock_gettime", "clock_getres", "clock_nanosleep", "nanosleep", "gettimeofday", "time",
@@ -67,9 +67,10 @@ static const char *const allowed[] = {
     "poll", "ppoll", "select", "pselect6", "epoll_create1", "epoll_ctl", "epoll_wait",
     "epoll_pwait", "epoll_pwait2", "eventfd2", "flock", "fsync", "fdatasync", "ftruncate",
     "fadvise64", "readahead", "io_uring_enter", "io_uring_setup", "io_uring_register",
-    /* sockets that are open: af_packet, requests of net_tap, another process in an upgrade */
+    /* sockets that are open: af_packet, requests of net_tap, another process in an upgrade,
+     * management */
     "sendto", "sendmsg", "sendmmsg", "recvfrom", "recvmsg", "recvmmsg", "getsockopt", "setsockopt",
-    "getsockname", "shutdown", "accept4",
+    "getsockname", "shutdown", "accept4", "listen",
     /* files: the access log, and hugepages when memory grows */
     "open", "openat", "openat2", "stat", "fstat", "lstat", "newfstatat", "statx", "fstatfs",
     "statfs", "access", "faccessat", "faccessat2", "readlink", "readlinkat", "getdents64", "unlink",

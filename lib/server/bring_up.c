@@ -88,9 +88,9 @@ static void close_upgrade(struct nj_server *s)
 }
 
 /* Threads of a later server of this process get no list of allowed calls. */
-static void forget_filter(struct nj_server *s)
+static void undo_drop_privileges(struct nj_server *s)
 {
-    (void)s;
+    nj__management_close(&s->management);
     nj_syscall_allow_list_forget();
 }
 
@@ -191,6 +191,7 @@ static bool start_workers(struct nj_server *s)
             .store = s->files.store,
             .workers = nj_worker_pool_ops(s->workers, s->shards.n, NJ_WORKER_FILES),
             .upgrade_socket = &s->upgrade.file,
+            .management = &s->management.sockets,
             .is_yielding = &s->service.is_yielding,
             .root = {.root = s->settings.config->root,
                      .store = s->files.store,
@@ -373,6 +374,15 @@ static void reset_handler_counters(void *server)
         nj_store_relaxed(&s->shards.shard[i]->conns.handlers.reset, true);
 }
 
+static bool reopen_log(void *server)
+{
+    struct nj_server *s = server;
+
+    if (s->access)
+        nj_access_log_reopen(s->access);
+    return s->access != NULL;
+}
+
 static void fill_view(struct nj_server *s)
 {
     struct nj_clients *clients = nj_shape_clients(s->policy.shape);
@@ -394,11 +404,14 @@ static void fill_view(struct nj_server *s)
         .class_rate = s->supervisor.class_rates.rate,
         .routes = s->settings.routes,
         .fibers_max = s->settings.config->fibers_max,
-        .started_s = (int64_t)time(NULL),
+        .started_s = time(NULL),
         .config = s->settings.config,
         .reloads = &s->reloads,
         .tls = s->tls.has_tls ? &s->tls.current : NULL,
-        .hooks = {s, change_limits, reset_handler_counters},
+        .supervised_at = &s->supervisor.ticked_at,
+        .is_stopping = &s->service.is_stopping,
+        .is_yielding = &s->service.is_yielding,
+        .hooks = {s, change_limits, reset_handler_counters, nj__server_reload, reopen_log},
     };
     nj_store_relaxed(&s->reloads.good_at_s, s->view.started_s);
     for (uint32_t k = 0; k < s->ports.n; k++) {
@@ -554,16 +567,23 @@ static bool start_supervisor(struct nj_server *s)
         .upgrade = &s->upgrade,
         .is_program = s->is_program,
     };
-    int rc = nj__supervisor_start(&s->supervisor, &of, &s->place.housekeeping);
 
-    if (rc != 0)
-        snprintf(s->why, sizeof s->why, "cannot start the supervisor: %s", strerror(rc));
-    return rc == 0;
+    if (nj__management_start(&s->management, &s->view, &s->place.housekeeping, s->why,
+                             sizeof s->why) != 0)
+        return false;
+    int rc = nj__supervisor_start(&s->supervisor, &of, &s->place.housekeeping);
+    if (rc == 0)
+        return true;
+    snprintf(s->why, sizeof s->why, "cannot start the supervisor: %s", strerror(rc));
+    nj__management_stop(&s->management);
+    return false;
 }
 
+/* The management listener answers while connections are drained. */
 static void join_supervisor(struct nj_server *s)
 {
     pthread_join(s->supervisor.thread, NULL);
+    nj__management_stop(&s->management);
 }
 
 static const struct step {
@@ -578,8 +598,8 @@ static const struct step {
     {open_ports, close_ports, false},
     {open_policy, close_policy, false},
     {nj__server_agree_upgrade, NULL, false},
-    {nj__server_drop_privileges, forget_filter, false},
-    {nj__server_listen_for_upgrade, NULL, false},
+    {nj__server_drop_privileges, undo_drop_privileges, false},
+    {nj__server_listen, NULL, false},
     {open_tls, close_tls, false},
     {place_threads, NULL, false},
     {start_workers, stop_workers, false},

@@ -236,15 +236,7 @@ int nj_server_start(struct nj_server *s, char *why, size_t why_bytes)
 
 int nj_server_reload(struct nj_server *s)
 {
-    pthread_mutex_lock(&s->reload_lock);
-    nj__service_reloading(&s->service);
-    if (s->access)
-        nj_access_log_reopen(s->access);
-    nj__root_watch_check(&s->housekeeping.root);
-    bool ok = nj__server_read_again(s);
-    nj__service_reloaded(&s->service, ok, nj_mgmt_sum_counter(&s->view, NJ_C_connections));
-    pthread_mutex_unlock(&s->reload_lock);
-    return ok ? 0 : NJ_ERR_INVALID;
+    return nj__server_reload(s, NULL) ? 0 : NJ_ERR_INVALID;
 }
 
 int nj_server_change_limits(struct nj_server *s, const char *change, char *why, size_t why_bytes)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reads the configuration and the files that it names again, for all parts of a server. Each part
  * first says whether it accepts them; only then do they change. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -8,6 +9,7 @@
 #include "base/relaxed_atomics.h"
 #include "log/log.h"
 #include "server/server_internal.h"
+#include "telem/counters_conn.h"
 
 /* Parts of a server, and what was read for them. */
 struct reload {
@@ -16,6 +18,8 @@ struct reload {
     struct nj_tls_identity *identity;
     struct nj_access_log *access; /* NULL: none */
     struct nj_supervisor *supervisor;
+    struct nj_management *management;
+    struct nj_mgmt_tokens tokens;
     struct nj_settings *settings;      /* NULL: there is no file */
     const struct nj_settings *now;     /* these, or those of the start */
     struct nj_tls_server_context *tls; /* NULL: TLS does not change */
@@ -48,15 +52,33 @@ static bool read_settings(struct reload *r)
     return r->settings != NULL;
 }
 
+/* Another error in a line of its own. */
+static void add_why(struct reload *r, const char *format, const char *why)
+{
+    size_t n = strlen(r->why);
+
+    n += (size_t)snprintf(r->why + n, sizeof r->why - n, "%s", n ? "\n" : "");
+    if (n < sizeof r->why)
+        snprintf(r->why + n, sizeof r->why - n, format, why);
+}
+
 static bool read_tls(struct reload *r)
 {
     char why[400];
 
     if (nj__tls_identity_read(r->identity, r->now, &r->tls, why, sizeof why) == 0)
         return true;
-    size_t n = strlen(r->why); /* of the settings */
-    snprintf(r->why + n, sizeof r->why - n, "%sTLS: %s; the former certificates stay in use",
-             n ? "\n" : "", why);
+    add_why(r, "TLS: %s; the former certificates stay in use", why);
+    return false;
+}
+
+static bool read_tokens(struct reload *r)
+{
+    char why[400];
+
+    if (nj__management_read_tokens(r->management, r->now->config, &r->tokens, why, sizeof why) == 0)
+        return true;
+    add_why(r, "%s; the former tokens stay in use", why);
     return false;
 }
 
@@ -81,12 +103,15 @@ static bool install(struct reload *r)
         !nj_access_log_change(r->access, config->access_log, nj__access_format(config)))
         nj_log(NJ_LEVEL_ERROR, "no memory to change the access log");
     nj__supervisor_set_drain(r->supervisor, config);
+    nj__management_configure(r->management, config, &r->tokens);
     nj__policy_log_warnings(&r->notes);
     return true;
 }
 
-static void give_up(struct reload *r)
+static void give_up(struct reload *r, char **errors)
 {
+    if (errors && asprintf(errors, "%s%s", r->faults.text ? r->faults.text : "", r->why) < 0)
+        *errors = NULL;
     nj_log(NJ_LEVEL_ERROR, "%s%s%skeeping the current policy", r->faults.text ? r->faults.text : "",
            r->why, r->why[0] ? "\n" : "");
     if (r->tls)
@@ -96,23 +121,40 @@ static void give_up(struct reload *r)
     free(r->settings);
 }
 
-bool nj__server_read_again(struct nj_server *s)
+static bool read_again(struct nj_server *s, char **errors)
 {
     struct reload r = {.start = &s->settings,
                        .policy = &s->policy,
                        .identity = &s->tls,
                        .access = s->access,
-                       .supervisor = &s->supervisor};
-    bool is_read = read_settings(&r);
-    bool ok = read_tls(&r) && is_read; /* a faulty file does not hide errors of certificates */
+                       .supervisor = &s->supervisor,
+                       .management = &s->management};
+    bool ok = read_settings(&r); /* a faulty file does not hide errors of others */
+    ok = read_tls(&r) && ok;
+    ok = read_tokens(&r) && ok;
 
     ok = ok && try_log(&r) && install(&r);
     nj_store_relaxed(&s->reloads.has_failed, !ok);
     if (ok)
         nj_store_relaxed(&s->reloads.good_at_s, (int64_t)time(NULL));
     else
-        give_up(&r);
+        give_up(&r, errors);
     nj_diags_free(&r.faults);
     nj_diags_free(&r.notes);
+    return ok;
+}
+
+bool nj__server_reload(void *server, char **errors)
+{
+    struct nj_server *s = server;
+
+    pthread_mutex_lock(&s->reload_lock);
+    nj__service_reloading(&s->service);
+    if (s->access)
+        nj_access_log_reopen(s->access);
+    nj__root_watch_check(&s->housekeeping.root);
+    bool ok = read_again(s, errors);
+    nj__service_reloaded(&s->service, ok, nj_mgmt_sum_counter(&s->view, NJ_C_connections));
+    pthread_mutex_unlock(&s->reload_lock);
     return ok;
 }

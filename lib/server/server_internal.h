@@ -14,6 +14,7 @@
 #include "mgmt/view.h"
 #include "privilege/privileges.h"
 #include "server/file_serving.h"
+#include "server/management.h"
 #include "server/supervisor.h"
 #include "threads/worker_pool.h"
 
@@ -42,6 +43,7 @@ struct nj_server {
     struct nj_service service;
     struct nj_mgmt_reloads reloads;
     struct nj_mgmt_view view;  /* while the shards exist */
+    struct nj_management management;
     struct nj_upgrade upgrade; /* main thread until the supervisor starts, then the supervisor's;
                                   a worker looks at its `file` */
     struct nj_supervisor supervisor;
@@ -55,16 +57,17 @@ bool nj__server_bring_up(struct nj_server *s);
 void nj__server_tear_down_serving(struct nj_server *s);
 void nj__server_tear_down(struct nj_server *s);
 
-/* reload.c: read the configuration and the certificates again. False: there are errors, which are
- * logged, and nothing has changed. Any thread but an lcore, one at a time. */
-bool nj__server_read_again(struct nj_server *s);
+/* reload.c: nj_server_reload(). False: there are errors, which are logged, and nothing has changed;
+ * *errors gets their lines, for the caller to free(3), if `errors` is not NULL. `server`: a struct
+ * nj_server. */
+bool nj__server_reload(void *server, char **errors);
 enum nj_access_format nj__access_format(const struct nj_server_config *config);
 
 /* upgrade_steps.c. Steps of bring-up, around those that nj_upgrade_contact() and its successors
  * name. */
 bool nj__server_contact_running(struct nj_server *s);
 bool nj__server_agree_upgrade(struct nj_server *s);
-bool nj__server_listen_for_upgrade(struct nj_server *s);
+bool nj__server_listen(struct nj_server *s); /* and for management */
 bool nj__server_begin_upgrade(struct nj_server *s);
 
 /* give_up_privileges.c: give up user, capabilities and system calls, and check that the new user

@@ -9,8 +9,10 @@ static void run(struct nj_task *task)
 
     nj_file_store_run_housekeeping(h->store);
     nj__root_watch_tick(&h->root);
-    if (!atomic_load(h->is_yielding))
-        nj_socket_file_watch(h->upgrade_socket);
+    if (atomic_load(h->is_yielding))
+        return;
+    nj_socket_file_watch(h->upgrade_socket);
+    nj_mgmt_sockets_repair(h->management);
 }
 
 static void reject(struct nj_task *task)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What is done with a file store once a second, also when no requests arrive: unused entries are
- * removed, and the names of --root and --upgrade-socket are checked. It may block, so a worker does
- * it.
+ * removed, and the names of --root, --upgrade-socket and --management-socket are checked. It may
+ * block, so a worker does it.
  */
 #pragma once
 
+#include "mgmt/listener_sockets.h"
 #include "sched/task.h"
 #include "server/root_watch.h"
 #include "threads/worker_pool.h"
@@ -16,6 +17,7 @@ struct nj_store_housekeeping {
     struct nj_worker_ops workers; /* for this task alone */
     struct nj_root_watch root;    /* of the task */
     struct nj_socket_file *upgrade_socket;
+    struct nj_mgmt_sockets *management;
     const _Atomic bool *is_yielding; /* another process takes new connections */
     struct nj_task task;
     bool is_submitted;

@@ -131,6 +131,7 @@ static void abort_connections(struct nj_supervisor *v)
         if (is_stopped(v))
             break;
         waited = nj_os_clock_gettime_ns(CLOCK_MONOTONIC) - began;
+        atomic_store(&v->ticked_at, began + waited);
     }
 }
 
@@ -149,6 +150,7 @@ static void *supervise(void *supervisor)
     while (!has_ended(v, &live)) {
         nj_ns now = nj_os_clock_gettime_ns(CLOCK_MONOTONIC);
         nj__ports_watch(of->ports, of->shards, now);
+        atomic_store(&v->ticked_at, now);
         nj__lcore_watch_tick(&v->lcore_watch, of->shards);
         tick_service(v, now);
         if (v->is_stopping)

@@ -30,9 +30,10 @@ struct nj_supervised {
 };
 
 struct nj_supervisor {
-    sem_t stops;          /* one post per call of nj_server_stop() */
-    _Atomic nj_ns drain;  /* of --drain-timeout */
-    _Atomic bool is_over; /* the thread has ended */
+    sem_t stops;             /* one post per call of nj_server_stop() */
+    _Atomic nj_ns drain;     /* of --drain-timeout */
+    _Atomic bool is_over;    /* the thread has ended */
+    _Atomic nj_ns ticked_at; /* of CLOCK_MONOTONIC; 0: not yet */
     pthread_t thread;
     /* Only the thread uses what follows; any thread reads the rates. */
     struct nj_supervised of;

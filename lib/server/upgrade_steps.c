@@ -16,6 +16,8 @@ static void on_yield(void *server, bool yields)
     uint64_t open = nj_mgmt_sum_counter(&s->view, NJ_C_connections);
 
     nj__service_yields(&s->service, yields, open);
+    if (s->management.listener)
+        nj_mgmt_listener_yield(s->management.listener, yields);
     if (!yields)
         return;
     nj_log(NJ_LEVEL_INFO, "upgrade: another process takes new connections: %lu connection%s open",
@@ -43,9 +45,12 @@ bool nj__server_agree_upgrade(struct nj_server *s)
     return nj_upgrade_agree(&s->upgrade, port, s->ports.n, s->why, sizeof s->why) == 0;
 }
 
-bool nj__server_listen_for_upgrade(struct nj_server *s)
+bool nj__server_listen(struct nj_server *s)
 {
-    return nj_upgrade_listen(&s->upgrade, s->privileges.user.name, s->why, sizeof s->why) == 0;
+    const char *user = s->privileges.user.name;
+
+    return nj_upgrade_listen(&s->upgrade, user, s->why, sizeof s->why) == 0 &&
+           nj__management_prepare(&s->management, user, s->why, sizeof s->why) == 0;
 }
 
 /* Packets are delivered to this process, too, before it takes new connections. */

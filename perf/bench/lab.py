@@ -160,7 +160,8 @@ class Lab:
         self.server = Server(
             self.sender_ns["nightjar"], prefix,
             driver_args("af_packet") + ["--lcores", f"0@{cpus()[1]}"],
-            ["--addr", f"{SENDER}/24", "--gateway", RECEIVER, "--root", self.root], self.errors)
+            ["--addr", f"{SENDER}/24", "--gateway", RECEIVER, "--root", self.root,
+             "--management-socket", "none"], self.errors)
         self.server.wait_ready()
         first_of(self.sender_ns["nightjar"])
 

@@ -26,7 +26,7 @@ class ExampleServer(Server):
         mount = "".join(f"mount --bind {what} {to}; " for what, to in self.mounts.items())
         return ["sh", "-ec", mount + 'exec "$@"', "sh", server_path(program), *eal, "--",
                 "--config", self.config, "--addr", f"{SERVER_ADDR}/{PREFIX_BITS}",
-                "--gateway", CLIENT_ADDR]
+                "--gateway", CLIENT_ADDR, "--management-socket", "none"]
 
 
 class ExampleCase(ServerCase):

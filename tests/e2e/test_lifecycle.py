@@ -226,7 +226,7 @@ class Spread(unittest.TestCase):
 class BadInput(unittest.TestCase):
     """Each test expects an exit status above 0, one error message, and no file or link left."""
 
-    GOOD = ["--addr", "198.18.0.2/24", "--root", "/run"]
+    GOOD = ["--addr", "198.18.0.2/24", "--root", "/run", "--management-socket", "none"]
 
     def setUp(self):
         self.world = World()

@@ -122,7 +122,8 @@ class OwnOutputs(Server):
         self.prefix = world.name
         self.process = subprocess.Popen(
             ["ip", "netns", "exec", world.server_ns, *command, server_path(), *world.eal,
-             "--file-prefix", world.name, "--", "--addr", f"{SERVER_ADDR}/24", *options],
+             "--file-prefix", world.name, "--", "--addr", f"{SERVER_ADDR}/24",
+             "--management-socket", "none", *options],
             env=dict(os.environ) | world.variables, start_new_session=True, **descriptors)
 
     def wait(self):

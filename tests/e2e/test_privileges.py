@@ -22,7 +22,8 @@ NOBODY = 65534
 GROUP = 12345  # of no other user, and without a name
 NONE = {name: 0 for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")}
 # Threads with the list of allowed calls; the supervisor and the main thread have the same name.
-CONFINED = re.compile(r"nj-lcore-main|rte-worker-|lcore-worker-|nj-reader|nj-pages|nj-access")
+CONFINED = re.compile(r"nj-lcore-main|rte-worker-|lcore-worker-|nj-reader|nj-pages|nj-access|"
+                      r"nj-management")
 
 
 def threads_of(pid):

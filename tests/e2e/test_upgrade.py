@@ -8,9 +8,11 @@ import re
 import shutil
 import signal
 import socket
+import struct
 import tempfile
 import unittest
 
+from tests.netlab import management
 from tests.netlab.case import fill_site
 from tests.netlab.steady import SteadyClients
 from tests.netlab.limits import time_limit
@@ -49,7 +51,7 @@ class Upgrade:
         os.mkdir(world.root)
         self.sums = fill_site(world.root)
         self.socket = os.path.join(world.scratch, "upgrade")
-        world.options += ["--upgrade-socket", self.socket]
+        world.options += ["--upgrade-socket", self.socket, "--management-listen", "127.0.0.1:9180"]
         if self.ipv6:
             world.options += ["--addr", f"{SERVER_ADDR6}/{PREFIX_BITS6}"]
         if self.tls:
@@ -81,6 +83,23 @@ class Upgrade:
             server.wait_ready()
         except Failed as failed:
             raise Failed(f"{failed}\n{self.world.errors()}") from None
+
+    def check_management(self, server):
+        """Only this process accepts connections of the management listener."""
+        def listens():
+            try:
+                with management.connect(self.world.management) as s:
+                    who = s.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+            except OSError:
+                return False
+            return struct.unpack("3i", who)[0] == server.process.pid
+
+        def answers():
+            ready = [management.ask(at, "GET", "/ready", namespace=self.world.server_ns).text
+                     for at in [self.world.management] + 8 * [("127.0.0.1", 9180)]]
+            return set(ready) == {"ready\n"}
+        until("it listens at the path", listens)
+        until("it is ready", answers)
 
     def clients(self):
         clients = SteadyClients(self.world, self.sums, self.ipv6)
@@ -145,10 +164,13 @@ class Upgrades(Upgrade):
             if number > 0:
                 self.hold(clients)
             following = self.start_next()
+            self.check_management(following)
             self.more(clients)
             self.complete(clients, running)
+            self.check_management(following)
             running = following
         self.assertEqual(self.n_upgrades * self.n_downloads, self.end(clients, running))
+        self.assertFalse(os.path.exists(self.world.management))
 
 
 class Tap(Upgrades, unittest.TestCase):
@@ -181,10 +203,13 @@ class Ends(Upgrade, unittest.TestCase):
         self.fill(clients)
         second = self.start_next("--drain-timeout", "60s")
         self.more(clients)
+        self.check_management(second)
         second.signal()
         self.assertEqual(0, second.wait(), self.world.errors())
         self.more(clients)
+        self.check_management(self.world.server)
         third = self.start_next()
+        self.check_management(third)
         self.more(clients)
         self.complete(clients, self.world.server)
         self.assertEqual(self.n_downloads, self.end(clients, third))

@@ -133,8 +133,9 @@ def serve(chosen, reaper):
         tls = ("--tls-cert", cert, "--tls-key", key)
     live = ["--live"] if os.isatty(2) else []  # --live needs a terminal
     server = Server(name, name, world.driver_args("tap") + lcores,
-                    ["--addr", f"{SERVER_ADDR}/24", "--root", root, *tls, *live,
-                     *user_of(chosen.root), *chosen.options],
+                    ["--addr", f"{SERVER_ADDR}/24", "--root", root,
+                     "--management-socket", "none", *tls, *live, *user_of(chosen.root),
+                     *chosen.options],
                     program="nightjar-examples" if chosen.examples else "nightjar")
     server.wait_ready()
     ip("-n", name, "addr", "add", KERNEL_SIDE, "dev", TAP)

@@ -70,6 +70,8 @@ PROGRAMS = {"nightjar": "app/nightjar", "nightjar-examples": "app/examples",
             "nightjar-test-embedded": "tests/e2e/embedded",
             "nightjar-test-metrics": "tests/e2e/metrics", "nj-ewyk-server": "perf/ewyk",
             "nj-attack-server": "perf/tools/attack"}
+# Without the option a server listens in /run/nightjar, where no test is to leave anything.
+HAVE_MANAGEMENT = set(PROGRAMS) - {"nightjar-test-embedded"}
 
 
 def server_path(program="nightjar"):
@@ -310,6 +312,9 @@ class World:
         self.reaper.will_make("folder", self.scratch)
         os.mkdir(self.scratch)
         os.chmod(self.scratch, 0o777)  # the server writes its logs there, as user nobody
+        self.management = f"{self.scratch}/management"  # of the programs with nightjar's options
+        if program in HAVE_MANAGEMENT and "--management-socket" not in self.options:
+            self.options = ["--management-socket", self.management, *self.options]
         self.server_errors = open(f"{self.scratch}/stderr", "ab")
         _worlds.append(self)
 

@@ -25,6 +25,9 @@ VALUES = {"connections-per-client": ("7",), "streams-per-client": ("8",),
           "cache-control": ("max-age=3600, public",), "error-page": ("404=/LICENSE",
                                                                      "403=/LICENSE"),
           "access-log": ("-",), "user": ("root",), "upgrade-socket": ("/run/nightjar/upgrade",),
+          "management-socket": ("/run/nightjar/http",),
+          "management-listen": ("127.0.0.1:9180", "[::1]:9181"),
+          "management-token": (f"{ROOT}/LICENSE",), "management-read-token": (f"{ROOT}/LICENSE",),
           "proxy-protocol": ("65535",),
           "trusted-proxy": ("10.0.0.0/8", "2001:db8::/48"), "cache": ("0",)}
 BESIDE = {"proxy-protocol": ("--listen", "65535", "--trusted-proxy", "10.0.0.0/8"),
@@ -32,6 +35,8 @@ BESIDE = {"proxy-protocol": ("--listen", "65535", "--trusted-proxy", "10.0.0.0/8
           "neighbour": ("--addr", "198.18.0.2/24"), "addr": ("--port", "0"),
           "error-page": ("--root", ROOT), "rate-after": ("--rate-per-request", "1MiB/s"),
           "log-format": ("--access-log", "-"),
+          "management-token": ("--management-listen", "127.0.0.1:9180"),
+          "management-read-token": ("--management-listen", "127.0.0.1:9180"),
           "upgrade-timeout": ("--upgrade-socket", "/run/nightjar/upgrade")}
 TLS = {"tls-cert", "tls-key", "tls-port", "tls-ocsp", "tls-client-ca", "tls-client-optional",
        "keylog", "insecure-keylog"}

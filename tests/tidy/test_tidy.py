@@ -41,6 +41,8 @@ class Bans(unittest.TestCase):
                     ("lib/http/a.c", "nghttp2_session_del(s);", "nj_h2_close(s);")],
         "hwloc": [("lib/server/a.c", "#include <hwloc.h>", "#include <stdio.h>")],
         "sodium": [("lib/tcp/a.c", "#include <sodium.h>", '#include "base/keyed_hash.h"')],
+        "microhttpd": [("lib/server/a.c", "#include <microhttpd.h>", "#include <stdio.h>"),
+                       ("lib/server/a.c", "MHD_run(d);", "nj_mgmt_listener_stop(l);")],
         "printing": [("lib/wire/a.c", "fprintf(stderr, 0);", "snprintf(b, n, 0);"),
                      ("lib/store/a.c", "dprintf(2, why);", "nj_log(NJ_LEVEL_ERROR, why);")],
         "heap": [("lib/tcp/a.c", "free(p);", "nj_pool_free(&pool, p);")],
@@ -52,6 +54,7 @@ class Bans(unittest.TestCase):
                ("lib/base/keyed_hash.c", "#include <sodium.h>"),
                ("lib/base/assert.c", "abort();"),
                ("lib/topo/placement_text.c", "fputc(c, out);"),
+               ("lib/mgmt/a.c", "fputs(text, out); MHD_run(d);"),
                ("lib/threads/service_thread.c", "#include <rte_lcore.h>"),
                ("tests/unit/h2.c", "#include <nghttp2/nghttp2.h>")]
 

@@ -102,7 +102,8 @@ BANS = {
                 "use h2/h2.h: only tests and perf compare with another HTTP/2"),
     "hwloc": (("lib", "app"), ("lib/topo",), r"hwloc_\w+", r"hwloc\.h|hwloc/.*", "use lib/topo"),
     "sodium": (("lib", "app"), ("lib/base",), r"sodium_\w+|crypto_\w+", r"sodium\.h",
-               "use base/keyed_hash.h"),
+               "use base/keyed_hash.h or base/secret_hash.h"),
+    "microhttpd": (("lib", "app"), ("lib/mgmt",), r"MHD_\w+", r"microhttpd\.h", "use lib/mgmt"),
     "printing": (("lib",), (*PRINTERS, "lib/mgmt"),  # responses, to a FILE in memory
                  r"v?[fd]?printf|f?put[cs]|putchar|perror|v?syslog|rte_log|RTE_LOG", None,
                  "nj_log() it or return a text; on the datapath count it (telem/counters.def)"),
@@ -443,7 +444,8 @@ def compiles_alone(path, flags):
 
 def rule_self_contained(sources):
     flags = ["-Ilib", "-Ilib/include"] + shlex.split(subprocess.run(
-        ["pkg-config", "--cflags", "libdpdk", "hwloc", "libnghttp2", "libsodium"],
+        ["pkg-config", "--cflags", "libdpdk", "hwloc", "libnghttp2", "libsodium",
+         "libmicrohttpd"],
         capture_output=True, text=True).stdout)
     headers = [s.path for s in sources if s.path.endswith(".h") and s.under("lib")]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:

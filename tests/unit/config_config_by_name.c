@@ -177,7 +177,7 @@ Test(config_config_by_name, the_file_comes_second)
     uint32_t n = 0;
     while (nj_config_file_option_at(n))
         n++;
-    cr_expect_eq(n, 62);
+    cr_expect_eq(n, 67);
 }
 
 Test(config_config_by_name, hours)
@@ -215,7 +215,7 @@ Test(config_config_by_name, default_texts)
         cr_expect(o->default_text && strcmp(o->default_text, text) == 0, "%s: %s", o->name, text);
         n++;
     }
-    cr_expect_eq(n, 9);
+    cr_expect_eq(n, 10);
 }
 
 /* Each option has the fields that its kind needs, and a unique name. */

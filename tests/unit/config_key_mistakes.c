@@ -122,7 +122,7 @@ static const char *good_value(const struct nj_option *o)
         snprintf(text, sizeof text, "%.*s", (int)strcspn(o->expected, "|"), o->expected);
     return o->kind == NJ_OPTION_SWITCH ? "yes"
            : o->kind == NJ_OPTION_RATE ? "1MiB/s"
-           : o->kind == NJ_OPTION_TIME ? "10s"
+           : o->kind == NJ_OPTION_TIME ? "1s"
                                        : text;
 }
 

@@ -47,6 +47,7 @@ extern "C" {
 #define NJ_SERVER_TLS_CERTS_MAX   16 /**< certificates of TLS */
 #define NJ_SERVER_TRUSTED_MAX     16 /**< networks of trusted proxies of a server */
 #define NJ_SERVER_PROXY_MAX       8  /**< ports with the PROXY protocol */
+#define NJ_SERVER_MANAGEMENT_MAX  8  /**< addresses of the management listener */
 
 /** Value of a limit of struct nj_server_config: no limit, in place of the policy file's. 0: the
  * limit of the file, and no limit if the file sets none. */
@@ -296,6 +297,23 @@ struct nj_server_config {
     const char *explain;      /**< URL: print what answers a request for it, and nothing else */
     const char *explain_from; /**< address of its client; NULL: one that is on no list */
     bool check_json;          /**< print JSON */
+
+    /* Management: HTTP/1.1 on the kernel's network, see docs/observe.md. */
+    /** Path of a Unix socket, at most 103 bytes; "none": none. Who may write to the file may do
+     * everything: its mode is 0660, and it belongs to `user`. NULL: none, or see the next field. */
+    const char *management_socket;
+    /** With `management_socket` NULL: listen at /run/nightjar/nightjar.sock if that is possible;
+     * else a line of the log says why not. Off; the program nightjar turns it on. */
+    bool management_default;
+    /** "ADDRESS:PORT" or "[ADDRESS]:PORT" of the kernel. A loopback address serves everything to
+     * who has a token of the files below; without them, and at other addresses, only metrics,
+     * health and readiness. */
+    const char *management_listen[NJ_SERVER_MANAGEMENT_MAX];
+    /** A file whose first line is a token of 16 to 512 characters, which permits everything. Other
+     * users must not be able to read it. nj_server_reload() reads it again. NULL: none. */
+    const char *management_token;
+    const char *management_read_token; /**< the same, for reading only */
+    double ready_stall_s; /**< an lcore that has not polled for so long makes /ready fail; 0.3 */
 };
 
 /**

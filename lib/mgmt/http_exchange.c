@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "mgmt/http_exchange.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/units.h"
+#include "log/address_text.h"
+
+#define TOO_LARGE 413u /* its name differs between versions of libmicrohttpd */
+
+/* --- responses -------------------------------------------------------------------------------- */
+
+struct reply {
+    unsigned status;
+    const char *type;
+    const char *field, *value; /* one more field; NULL: none */
+};
+
+/* Frees `body`, of malloc(3). */
+static enum MHD_Result send_body(struct nj__mgmt_exchange *e, struct MHD_Connection *c,
+                                 const struct reply *r, char *body, size_t n)
+{
+    struct MHD_Response *response = MHD_create_response_from_buffer(n, body, MHD_RESPMEM_MUST_FREE);
+
+    if (!response) {
+        free(body);
+        return MHD_NO;
+    }
+    bool ok = MHD_add_response_header(response, "Content-Type", r->type) == MHD_YES &&
+              MHD_add_response_header(response, "X-Content-Type-Options", "nosniff") == MHD_YES &&
+              MHD_add_response_header(response, "Cache-Control", "no-store") == MHD_YES &&
+              (!r->field || MHD_add_response_header(response, r->field, r->value) == MHD_YES);
+    enum MHD_Result rc = ok ? MHD_queue_response(c, r->status, response) : MHD_NO;
+    e->is_answered = rc == MHD_YES;
+    MHD_destroy_response(response);
+    return rc;
+}
+
+static enum MHD_Result refuse_with(struct nj__mgmt_exchange *e, struct MHD_Connection *c,
+                                   unsigned status, const char *text, const char *field,
+                                   const char *value)
+{
+    char *body = strdup(text);
+
+    return body ? send_body(e, c, &(struct reply){status, NJ__MGMT_TEXT, field, value}, body,
+                            strlen(body))
+                : MHD_NO;
+}
+
+static enum MHD_Result refuse(struct nj__mgmt_exchange *e, struct MHD_Connection *c,
+                              unsigned status, const char *text)
+{
+    return refuse_with(e, c, status, text, NULL, NULL);
+}
+
+static const char *field(struct MHD_Connection *c, const char *name)
+{
+    const char *value = MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
+
+    return value ? value : "";
+}
+
+static enum MHD_Result answer(struct nj__mgmt_exchange *e, struct nj__mgmt_answerer *a,
+                              struct MHD_Connection *c, const struct nj__mgmt_route *route,
+                              const char *path)
+{
+    struct nj__mgmt_request r = {
+        .view = a->view,
+        .polls = &a->polls,
+        .ready_stall = a->ready_stall,
+        .rest = nj__mgmt_route_rest(route, path),
+        .query = e->query,
+        .accept = field(c, "Accept"),
+        .body = e->body ? e->body : "",
+        .n_body = e->n_body,
+        .type = NJ__MGMT_TEXT,
+    };
+    char *text = NULL;
+    size_t n = 0;
+    FILE *out = open_memstream(&text, &n);
+
+    if (!out)
+        return MHD_NO;
+    unsigned status = route->answer(&r, out);
+    bool ok = !ferror(out);
+    ok = fclose(out) == 0 && ok && text;
+    if (ok)
+        return send_body(e, c, &(struct reply){.status = status, .type = r.type}, text, n);
+    free(text);
+    return MHD_NO;
+}
+
+/* --- who may -----------------------------------------------------------------------------------
+ */
+
+bool nj__mgmt_is_local_host(const char *host)
+{
+    size_t n = strlen(host);
+    const char *end = host[0] == '[' ? strchr(host, ']') : NULL, *port = strchr(host, ':');
+    struct nj_addr ip;
+    uint64_t number;
+
+    if (end && !nj_address_parse(host + 1, (size_t)(end - host) - 1, &ip))
+        return false;
+    if (end && !end[1])
+        return true;
+    port = end ? end + 1 : port;
+    if (port && (port[0] != ':' || !nj_parse_decimal(port + 1, &number) || number > UINT16_MAX))
+        return false;
+    size_t n_name = port ? (size_t)(port - host) : n;
+    return end || nj_address_parse(host, n_name, &ip) ||
+           (n_name == strlen("localhost") && strncasecmp(host, "localhost", n_name) == 0);
+}
+
+/* A refusal that the head alone decides; NULL: none. */
+static const char *why_forbidden(const struct nj__mgmt_exchange *e,
+                                 const struct nj__mgmt_answerer *a, struct MHD_Connection *c,
+                                 const struct nj__mgmt_route *route)
+{
+    const char *host = field(c, "Host"); /* requests of HTTP/1.0 may have none */
+
+    if (e->place == NJ__MGMT_LOOPBACK && host[0] && !nj__mgmt_is_local_host(host))
+        return "Host must be an address or localhost\n";
+    if (route->access == NJ__MGMT_OPEN || e->place == NJ__MGMT_UNIX)
+        return NULL;
+    if (e->place == NJ__MGMT_ELSEWHERE)
+        return "only for loopback addresses and the Unix socket\n";
+    if (route->access != NJ__MGMT_LOCAL && !a->tokens.read.is_set && !a->tokens.write.is_set)
+        return "the server has no tokens (token, read_token): only for the Unix socket\n";
+    return NULL;
+}
+
+static bool needs_token(const struct nj__mgmt_exchange *e, const struct nj__mgmt_route *route)
+{
+    return e->place == NJ__MGMT_LOOPBACK && route->access >= NJ__MGMT_READ;
+}
+
+/* Refuses what the token decides. True: it was refused, with *rc. */
+static bool refuse_token(struct nj__mgmt_exchange *e, const struct nj__mgmt_answerer *a,
+                         struct MHD_Connection *c, const struct nj__mgmt_route *route,
+                         enum MHD_Result *rc)
+{
+    enum nj_mgmt_right right = nj__mgmt_tokens_right(&a->tokens, field(c, "Authorization"));
+
+    if (right == NJ_MGMT_NOTHING)
+        *rc = refuse_with(e, c, MHD_HTTP_UNAUTHORIZED, "a token is needed\n", "WWW-Authenticate",
+                          "Bearer realm=\"nightjar\"");
+    else if (right == NJ_MGMT_READ && route->access == NJ__MGMT_WRITE)
+        *rc = refuse_with(e, c, MHD_HTTP_FORBIDDEN, "this token permits no changes\n",
+                          "WWW-Authenticate",
+                          "Bearer realm=\"nightjar\", error=\"insufficient_scope\"");
+    else
+        return false;
+    return true;
+}
+
+/* Refuses what the head alone decides. `allowed`: of nj__mgmt_route_find(). */
+static bool refuse_head(struct nj__mgmt_exchange *e, const struct nj__mgmt_answerer *a,
+                        struct MHD_Connection *c, const struct nj__mgmt_route *route,
+                        const char *allowed, enum MHD_Result *rc)
+{
+    const char *forbidden = route ? why_forbidden(e, a, c, route) : NULL;
+    uint64_t n_body = 0;
+
+    if (!route && allowed[0])
+        *rc = refuse_with(e, c, MHD_HTTP_METHOD_NOT_ALLOWED, "not with this method\n", "Allow",
+                          allowed);
+    else if (!route)
+        *rc = refuse(e, c, MHD_HTTP_NOT_FOUND, "no such path\n");
+    else if (forbidden)
+        *rc = refuse(e, c, MHD_HTTP_FORBIDDEN, forbidden);
+    else if (needs_token(e, route) && refuse_token(e, a, c, route, rc))
+        return true;
+    else if (e->is_too_long)
+        *rc = refuse(e, c, MHD_HTTP_URI_TOO_LONG, "the query is too long\n");
+    else if (nj_parse_decimal(field(c, "Content-Length"), &n_body) && n_body > NJ__MGMT_BODY_MAX)
+        *rc = refuse(e, c, TOO_LARGE, "the body is too large\n");
+    else
+        return false;
+    return true;
+}
+
+/* --- the request ------------------------------------------------------------------------------ */
+
+void nj__mgmt_exchange_begin(struct nj__mgmt_exchange *e, const char *url)
+{
+    const char *query = strchr(url, '?');
+    size_t n = query ? strlen(query + 1) : 0;
+
+    e->is_too_long = n > NJ__MGMT_QUERY_MAX;
+    if (query && !e->is_too_long)
+        memcpy(e->query, query + 1, n + 1);
+    else
+        e->query[0] = '\0';
+}
+
+void nj__mgmt_exchange_end(struct nj__mgmt_exchange *e)
+{
+    free(e->body);
+    *e = (struct nj__mgmt_exchange){.place = e->place};
+}
+
+/* Of a body that is too large the rest is read and forgotten: libmicrohttpd takes no response in
+ * its middle. */
+static bool take_body(struct nj__mgmt_exchange *e, const char *data, size_t n)
+{
+    if (e->n_body + n > NJ__MGMT_BODY_MAX)
+        e->is_too_long = true;
+    if (e->is_too_long)
+        return true;
+    if (e->n_body + n + 1 > e->n_room) {
+        size_t n_room = 2 * (e->n_body + n + 1);
+        char *body = realloc(e->body, n_room);
+        if (!body)
+            return false;
+        e->body = body;
+        e->n_room = n_room;
+    }
+    memcpy(e->body + e->n_body, data, n);
+    e->n_body += n;
+    e->body[e->n_body] = '\0';
+    return true;
+}
+
+static bool has_body(struct MHD_Connection *c)
+{
+    const char *length = field(c, "Content-Length");
+
+    return field(c, "Transfer-Encoding")[0] || (length[0] && strcmp(length, "0") != 0);
+}
+
+enum MHD_Result nj__mgmt_exchange_step(struct nj__mgmt_exchange *e, struct nj__mgmt_answerer *a,
+                                       struct MHD_Connection *c, const char *path,
+                                       const char *method, const char *data, size_t *n_data)
+{
+    char allowed[NJ__MGMT_ALLOWED_BYTES];
+    const struct nj__mgmt_route *route = nj__mgmt_route_find(path, method, allowed);
+    bool is_first = !e->has_head;
+    enum MHD_Result rc = MHD_YES;
+
+    e->has_head = true;
+    if (*n_data > 0) {
+        bool ok = e->is_answered || take_body(e, data, *n_data);
+        *n_data = 0;
+        return ok ? MHD_YES : MHD_NO;
+    }
+    /* A response before the end of the request closes the connection. */
+    if (e->is_answered || (is_first && !has_body(c)))
+        return MHD_YES;
+    bool is_checked = e->is_checked;
+    e->is_checked = true;
+    if (!is_checked && refuse_head(e, a, c, route, allowed, &rc))
+        return rc;
+    if (is_first)
+        return MHD_YES;
+    if (e->is_too_long)
+        return refuse(e, c, TOO_LARGE, "the body is too large\n");
+    return answer(e, a, c, route, path);
+}

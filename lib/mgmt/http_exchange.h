@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A request of the management listener: who may send it, its body, and its response. The management
+ * thread. */
+#pragma once
+
+#include <microhttpd.h>
+
+#include "mgmt/access_tokens.h"
+#include "mgmt/routes.h"
+
+#define NJ__MGMT_QUERY_MAX 1023u
+#define NJ__MGMT_BODY_MAX  (64u << 10)
+
+/* Where a connection has arrived. */
+enum nj__mgmt_place {
+    NJ__MGMT_UNIX,
+    NJ__MGMT_LOOPBACK,
+    NJ__MGMT_ELSEWHERE,
+};
+
+/* What answers a request needs to know. */
+struct nj__mgmt_answerer {
+    const struct nj_mgmt_view *view;
+    struct nj_mgmt_polls polls;
+    struct nj_mgmt_tokens tokens;
+    nj_ns ready_stall;
+};
+
+/* One request at a time of a connection. Zero-initialized, except for `place`. */
+struct nj__mgmt_exchange {
+    enum nj__mgmt_place place;
+    bool has_head, is_checked, is_answered;
+    bool is_too_long; /* the query or the body */
+    char query[NJ__MGMT_QUERY_MAX + 1];
+    char *body;
+    size_t n_body, n_room;
+};
+
+/* Before the head has arrived. Keeps the query of the URL. */
+void nj__mgmt_exchange_begin(struct nj__mgmt_exchange *e, const char *url);
+/* Called by libmicrohttpd when the head has arrived, for each part of the body, and at its end. */
+enum MHD_Result nj__mgmt_exchange_step(struct nj__mgmt_exchange *e, struct nj__mgmt_answerer *a,
+                                       struct MHD_Connection *c, const char *path,
+                                       const char *method, const char *data, size_t *n_data);
+/* The response was sent, or the connection has ended. */
+void nj__mgmt_exchange_end(struct nj__mgmt_exchange *e);
+
+/* Is it an address or localhost, with or without a port? Other names may be those of a page in a
+ * browser here that has changed its address to this one. */
+bool nj__mgmt_is_local_host(const char *host);

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The thread: it accepts, gives connections to libmicrohttpd (MHD_add_connection(3)), and runs it
+ * when its epoll(7) descriptor says so. Connections are few, and each has a deadline for its
+ * request and one for its response, since the time-out of libmicrohttpd is one of silence only.
+ */
+#include "mgmt/listener.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/set_error.h"
+#include "base/signal_stack.h"
+#include "base/thread_start_on_cpus.h"
+#include "log/log.h"
+#include "mgmt/http_exchange.h"
+#include "rights/syscall_filter.h"
+#include "threads/os_clock.h"
+
+/* Connections at once of the Unix socket, and of all TCP sockets, so that these leave the others
+ * their places. */
+#define UNIX_MAX     128u
+#define TCP_MAX      256u
+#define CLIENTS_MAX  (UNIX_MAX + TCP_MAX)
+#define ACCEPTS_MAX  64u           /* in a row, of one socket */
+#define MEMORY       (32u << 10)   /* of a connection: its head, and buffers */
+#define REQUEST_TIME (10 * NJ_SEC) /* of a connection, until its first request is complete */
+#define IDLE_TIME    (75 * NJ_SEC) /* until each later one is complete */
+#define SEND_TIME    (60 * NJ_SEC) /* of a response */
+#define SILENCE_S    60u
+#define BACKLOG      256
+#define CHECK_MS     1000          /* between two looks at deadlines */
+#define ACCEPT_PAUSE (100 * NJ_MS) /* while nothing can be accepted */
+
+/* A place for a connection. */
+struct client {
+    int fd; /* -1: free */
+    bool is_tcp;
+    bool is_ended; /* its deadline has passed */
+    nj_ns deadline;
+    struct nj__mgmt_exchange exchange;
+};
+
+struct nj_mgmt_listener {
+    struct nj_mgmt_sockets *sockets;
+    struct MHD_Daemon *daemon;
+    int epoll_fd; /* of `daemon` */
+    pthread_t thread;
+    _Atomic bool is_stopping, yields;
+    pthread_mutex_t lock; /* of what follows */
+    struct nj_mgmt_tokens tokens;
+    nj_ns ready_stall;
+
+    /* The thread only. */
+    bool has_yielded;
+    uint32_t n_unix, n_tcp;  /* connections */
+    struct client *accepted; /* the one that MHD_add_connection() is called for */
+    nj_ns checked_at;
+    nj_ns accepts_at; /* not before: the process has no descriptor or no memory left */
+    struct nj__mgmt_answerer answerer;
+    struct client client[CLIENTS_MAX];
+};
+
+static nj_ns now(void)
+{
+    return nj_os_clock_gettime_ns(CLOCK_MONOTONIC);
+}
+
+/* --- called by libmicrohttpd ------------------------------------------------------------------ */
+
+static void on_connection(void *listener, struct MHD_Connection *c, void **socket_context,
+                          enum MHD_ConnectionNotificationCode what)
+{
+    struct nj_mgmt_listener *l = listener;
+    struct client *client = *socket_context;
+
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+        *socket_context = l->accepted;
+    } else if (client) {
+        nj__mgmt_exchange_end(&client->exchange);
+        *(client->is_tcp ? &l->n_tcp : &l->n_unix) -= 1;
+        client->fd = -1;
+        *socket_context = NULL;
+    }
+}
+
+static struct client *client_of(struct MHD_Connection *c)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+    return info ? info->socket_context : NULL;
+}
+
+static void *on_url(void *listener, const char *url, struct MHD_Connection *c)
+{
+    struct client *client = client_of(c);
+
+    if (client)
+        nj__mgmt_exchange_begin(&client->exchange, url);
+    return NULL;
+}
+
+static enum MHD_Result on_request(void *listener, struct MHD_Connection *c, const char *path,
+                                  const char *method, const char *version, const char *data,
+                                  size_t *n_data, void **request)
+{
+    struct nj_mgmt_listener *l = listener;
+    struct client *client = client_of(c);
+
+    if (!client)
+        return MHD_NO;
+    pthread_mutex_lock(&l->lock);
+    l->answerer.tokens = l->tokens;
+    l->answerer.ready_stall = l->ready_stall;
+    pthread_mutex_unlock(&l->lock);
+    *request = client;
+    enum MHD_Result rc =
+        nj__mgmt_exchange_step(&client->exchange, &l->answerer, c, path, method, data, n_data);
+    if (client->exchange.is_answered)
+        client->deadline = now() + SEND_TIME;
+    return rc;
+}
+
+static void on_completed(void *listener, struct MHD_Connection *c, void **request,
+                         enum MHD_RequestTerminationCode how)
+{
+    struct client *client = client_of(c);
+
+    if (!client)
+        return;
+    nj__mgmt_exchange_end(&client->exchange);
+    client->deadline = now() + IDLE_TIME;
+}
+
+/* Paths are compared as they were sent: none of ours needs an escape. */
+static size_t keep_escapes(void *listener, struct MHD_Connection *c, char *text)
+{
+    return strlen(text);
+}
+
+/* --- connections ------------------------------------------------------------------------------ */
+
+static struct client *free_client(struct nj_mgmt_listener *l, bool is_tcp)
+{
+    if (is_tcp ? l->n_tcp >= TCP_MAX : l->n_unix >= UNIX_MAX)
+        return NULL;
+    for (uint32_t i = 0; i < CLIENTS_MAX; i++)
+        if (l->client[i].fd < 0)
+            return &l->client[i];
+    return NULL;
+}
+
+/* One more than there may be is closed at once. */
+static void add_client(struct nj_mgmt_listener *l, int fd, enum nj__mgmt_place place,
+                       const struct sockaddr *from, socklen_t n_from)
+{
+    bool is_tcp = place != NJ__MGMT_UNIX;
+    struct client *client = free_client(l, is_tcp);
+
+    if (!client) {
+        close(fd);
+        return;
+    }
+    *client = (struct client){
+        .fd = fd, .is_tcp = is_tcp, .deadline = now() + REQUEST_TIME, .exchange.place = place};
+    *(is_tcp ? &l->n_tcp : &l->n_unix) += 1;
+    l->accepted = client;
+    enum MHD_Result rc =
+        MHD_add_connection(l->daemon, fd, from, n_from); /* closes it if it fails */
+    l->accepted = NULL;
+    if (rc != MHD_YES && client->fd >= 0) {
+        *(is_tcp ? &l->n_tcp : &l->n_unix) -= 1;
+        client->fd = -1;
+    }
+}
+
+static void accept_all(struct nj_mgmt_listener *l, int fd, enum nj__mgmt_place place)
+{
+    for (uint32_t i = 0; i < ACCEPTS_MAX; i++) {
+        struct sockaddr_storage from = {.ss_family = AF_UNIX};
+        socklen_t n_from = sizeof from;
+        int client = accept4(fd, (struct sockaddr *)&from, &n_from, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (client >= 0)
+            add_client(l, client, place, (const struct sockaddr *)&from, sizeof from);
+        else if (errno == EAGAIN)
+            return;
+        else if (errno != ECONNABORTED && errno != EINTR) {
+            l->accepts_at = now() + ACCEPT_PAUSE;
+            return;
+        }
+    }
+}
+
+/* libmicrohttpd finds a connection that is shut down closed, and closes it. */
+static void end_late_clients(struct nj_mgmt_listener *l)
+{
+    nj_ns at = now();
+
+    if (at - l->checked_at < CHECK_MS * NJ_MS)
+        return;
+    l->checked_at = at;
+    for (uint32_t i = 0; i < CLIENTS_MAX; i++) {
+        struct client *c = &l->client[i];
+        if (c->fd < 0 || c->is_ended || at < c->deadline)
+            continue;
+        c->is_ended = true;
+        shutdown(c->fd, SHUT_RDWR);
+    }
+}
+
+/* --- the thread ------------------------------------------------------------------------------- */
+
+static enum nj__mgmt_place place_of(const struct nj_mgmt_tcp_socket *s)
+{
+    return s->address->is_loopback ? NJ__MGMT_LOOPBACK : NJ__MGMT_ELSEWHERE;
+}
+
+/* A TCP socket that is shut down listens no longer, but stays bound, so that the kernel gives all
+ * connections to the other process. */
+static void follow_yield(struct nj_mgmt_listener *l)
+{
+    bool yields = atomic_load(&l->yields);
+
+    for (uint32_t i = 0; yields != l->has_yielded && i < l->sockets->n_tcp; i++) {
+        const struct nj_mgmt_tcp_socket *s = &l->sockets->tcp[i];
+        if (yields) {
+            accept_all(l, s->fd, place_of(s));
+            shutdown(s->fd, SHUT_RD);
+        } else if (listen(s->fd, BACKLOG) != 0) {
+            nj_log(NJ_LEVEL_WARNING, "--management-listen: port %u: %s", s->address->port,
+                   strerror(errno));
+        }
+    }
+    l->has_yielded = yields;
+}
+
+/* Entries with a negative descriptor are ignored (poll(2)). */
+static void wait_and_serve(struct nj_mgmt_listener *l)
+{
+    const struct nj_mgmt_sockets *s = l->sockets;
+    bool accepts = now() >= l->accepts_at;
+    struct pollfd fds[3 + NJ_SERVER_MANAGEMENT_MAX] = {
+        {.fd = s->wake_fd, .events = POLLIN},
+        {.fd = l->epoll_fd, .events = POLLIN},
+        {.fd = accepts ? s->unix_fd : -1, .events = POLLIN},
+    };
+    struct pollfd *tcp = fds + 3;
+    MHD_UNSIGNED_LONG_LONG ms;
+    uint64_t n_wakes;
+    int wait = l->n_unix + l->n_tcp > 0 ? CHECK_MS : -1;
+
+    if (!accepts)
+        wait = ACCEPT_PAUSE / NJ_MS;
+    for (uint32_t i = 0; i < s->n_tcp; i++)
+        tcp[i] =
+            (struct pollfd){.fd = accepts && !l->has_yielded ? s->tcp[i].fd : -1, .events = POLLIN};
+    if (MHD_get_timeout(l->daemon, &ms) == MHD_YES && (wait < 0 || ms < (unsigned)wait))
+        wait = (int)nj_min_u64(ms, CHECK_MS);
+    if (poll(fds, 3 + s->n_tcp, wait) > 0) {
+        if (fds[0].revents)
+            (void)!read(s->wake_fd, &n_wakes, sizeof n_wakes);
+        if (fds[2].revents)
+            accept_all(l, fds[2].fd, NJ__MGMT_UNIX);
+        for (uint32_t i = 0; i < s->n_tcp; i++)
+            if (tcp[i].revents)
+                accept_all(l, tcp[i].fd, place_of(&s->tcp[i]));
+    }
+    MHD_run_wait(l->daemon, 0);
+    end_late_clients(l);
+}
+
+static void *serve(void *listener)
+{
+    struct nj_mgmt_listener *l = listener;
+    void *altstack = nj_altstack_install();
+
+    pthread_setname_np(pthread_self(), "nj-management");
+    nj_syscall_allow_list_load();
+    while (!atomic_load_explicit(&l->is_stopping, memory_order_acquire)) {
+        follow_yield(l);
+        nj_mgmt_sockets_take_repaired(l->sockets);
+        wait_and_serve(l);
+    }
+    MHD_stop_daemon(l->daemon);
+    nj_altstack_remove(altstack);
+    return NULL;
+}
+
+/* --- called by the server --------------------------------------------------------------------- */
+
+static struct MHD_Daemon *start_daemon(struct nj_mgmt_listener *l)
+{
+    return MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET, 0, NULL, NULL, on_request, l,
+                            MHD_OPTION_CONNECTION_LIMIT, CLIENTS_MAX,
+                            MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY,
+                            MHD_OPTION_CONNECTION_TIMEOUT, SILENCE_S, MHD_OPTION_NOTIFY_CONNECTION,
+                            on_connection, l, MHD_OPTION_NOTIFY_COMPLETED, on_completed, l,
+                            MHD_OPTION_URI_LOG_CALLBACK, on_url, l, MHD_OPTION_UNESCAPE_CALLBACK,
+                            keep_escapes, NULL, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+}
+
+static void free_listener(struct nj_mgmt_listener *l)
+{
+    pthread_mutex_destroy(&l->lock);
+    explicit_bzero(&l->tokens, sizeof l->tokens);
+    explicit_bzero(&l->answerer, sizeof l->answerer);
+    free(l);
+}
+
+static int epoll_of(struct MHD_Daemon *daemon)
+{
+    const union MHD_DaemonInfo *info = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_EPOLL_FD);
+
+    return info ? info->epoll_fd : -1;
+}
+
+struct nj_mgmt_listener *nj_mgmt_listener_start(const struct nj_mgmt_view *view,
+                                                struct nj_mgmt_sockets *sockets,
+                                                const cpu_set_t *cpus, char *why, size_t why_bytes)
+{
+    struct nj_mgmt_listener *l = calloc(1, sizeof *l);
+
+    if (!l) {
+        nj_set_error(why, why_bytes, "management: out of memory");
+        return NULL;
+    }
+    l->sockets = sockets;
+    l->answerer.view = view;
+    pthread_mutex_init(&l->lock, NULL);
+    for (uint32_t i = 0; i < CLIENTS_MAX; i++)
+        l->client[i].fd = -1;
+    l->daemon = start_daemon(l);
+    l->epoll_fd = l->daemon ? epoll_of(l->daemon) : -1;
+    int rc = l->epoll_fd >= 0 ? nj_thread_start(&l->thread, cpus, serve, l) : errno;
+    if (rc == 0 && l->epoll_fd >= 0)
+        return l;
+    nj_set_error(why, why_bytes, "management: the listener does not start: %s", strerror(rc));
+    if (l->daemon)
+        MHD_stop_daemon(l->daemon);
+    free_listener(l);
+    return NULL;
+}
+
+void nj_mgmt_listener_stop(struct nj_mgmt_listener *l)
+{
+    if (!l)
+        return;
+    atomic_store_explicit(&l->is_stopping, true, memory_order_release);
+    nj_mgmt_sockets_wake(l->sockets);
+    pthread_join(l->thread, NULL);
+    free_listener(l);
+}
+
+void nj_mgmt_listener_set(struct nj_mgmt_listener *l, const struct nj_mgmt_tokens *tokens,
+                          nj_ns ready_stall)
+{
+    pthread_mutex_lock(&l->lock);
+    l->tokens = *tokens;
+    l->ready_stall = ready_stall;
+    pthread_mutex_unlock(&l->lock);
+}
+
+void nj_mgmt_listener_yield(struct nj_mgmt_listener *l, bool yields)
+{
+    atomic_store(&l->yields, yields);
+    nj_mgmt_sockets_wake(l->sockets);
+}

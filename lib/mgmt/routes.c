@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "mgmt/routes.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <rte_version.h>
+
+#include <nightjar/server.h>
+
+#include "base/compiler.h"
+#include "base/json_escape_utf8.h"
+
+/* --- health, readiness, version --------------------------------------------------------------- */
+
+static unsigned health(struct nj__mgmt_request *r, FILE *out)
+{
+    bool ok = nj__mgmt_is_healthy(r->view);
+
+    fputs(ok ? "ok\n" : "the supervisor does not run\n", out);
+    return ok ? 200 : 503;
+}
+
+static unsigned ready(struct nj__mgmt_request *r, FILE *out)
+{
+    if (nj__mgmt_write_reasons(r->view, r->polls, r->ready_stall, out) > 0)
+        return 503;
+    fputs("ready\n", out);
+    return 200;
+}
+
+static unsigned version(struct nj__mgmt_request *r, FILE *out)
+{
+    time_t at = (time_t)r->view->started_s;
+    char text[32] = "";
+    struct tm tm;
+
+    if (gmtime_r(&at, &tm))
+        strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &tm);
+    r->type = NJ__MGMT_JSON;
+    fprintf(out, "{\"version\":\"%s\",\"dpdk\":\"%s\",\"started\":\"%s\"}\n", nj_version(),
+            rte_version(), text);
+    return 200;
+}
+
+/* --- changes ---------------------------------------------------------------------------------- */
+
+/* A line of text as a JSON string. */
+static void write_string(const char *text, size_t n, FILE *out)
+{
+    size_t n_max = NJ_JSON_ESCAPED_MAX(n);
+    char *escaped = malloc(n_max + 1);
+
+    size_t n_escaped = escaped ? nj_json_escape(escaped, n_max, (struct nj_str){text, (uint32_t)n},
+                                                NJ_JSON_REPLACE)
+                               : 0;
+    fputc('"', out);
+    fwrite(escaped, 1, n_escaped, out);
+    fputc('"', out);
+    free(escaped);
+}
+
+static void write_lines(const char *lines, FILE *out)
+{
+    const char *comma = "";
+
+    for (size_t n; *lines; lines += n + (lines[n] == '\n')) {
+        n = strcspn(lines, "\n");
+        fputs(comma, out);
+        write_string(lines, n, out);
+        comma = ",";
+    }
+}
+
+static unsigned reload(struct nj__mgmt_request *r, FILE *out)
+{
+    const struct nj_mgmt_hooks *hooks = &r->view->hooks;
+    char *errors = NULL;
+    bool ok = hooks->reload(hooks->ctx, &errors);
+
+    r->type = NJ__MGMT_JSON;
+    fprintf(out, "{\"ok\":%s,\"errors\":[", ok ? "true" : "false");
+    write_lines(errors ? errors : "", out);
+    fputs("]}\n", out);
+    free(errors);
+    return ok ? 200 : 422;
+}
+
+static unsigned reopen_log(struct nj__mgmt_request *r, FILE *out)
+{
+    const struct nj_mgmt_hooks *hooks = &r->view->hooks;
+    bool has_log = hooks->reopen_log(hooks->ctx);
+
+    r->type = NJ__MGMT_JSON;
+    fprintf(out, "{\"ok\":true,\"access_log\":%s}\n", has_log ? "true" : "false");
+    return 200;
+}
+
+/* --- the table -------------------------------------------------------------------------------- */
+
+static const struct nj__mgmt_route routes[] = {
+    {"/health", "GET", NJ__MGMT_OPEN, health},
+    {"/ready", "GET", NJ__MGMT_OPEN, ready},
+    {"/version", "GET", NJ__MGMT_LOCAL, version},
+    {"/api/v1/reload", "POST", NJ__MGMT_WRITE, reload},
+    {"/api/v1/log/reopen", "POST", NJ__MGMT_WRITE, reopen_log},
+};
+
+/* Length of the path without '*'. */
+static size_t length(const struct nj__mgmt_route *route)
+{
+    size_t n = strlen(route->path);
+
+    return n - (route->path[n - 1] == '*');
+}
+
+static bool has_path(const struct nj__mgmt_route *route, const char *path)
+{
+    size_t n = length(route);
+
+    return route->path[n] == '*' ? strncmp(path, route->path, n) == 0
+                                 : strcmp(path, route->path) == 0;
+}
+
+static bool has_method(const struct nj__mgmt_route *route, const char *method)
+{
+    return strcmp(route->method, strcmp(method, "HEAD") == 0 ? "GET" : method) == 0;
+}
+
+static void allow(const char *method, char allowed[NJ__MGMT_ALLOWED_BYTES])
+{
+    size_t at = strlen(allowed);
+
+    snprintf(allowed + at, NJ__MGMT_ALLOWED_BYTES - at, "%s%s", at > 0 ? ", " : "",
+             strcmp(method, "GET") == 0 ? "GET, HEAD" : method);
+}
+
+/* Routes of the path itself come before those of its beginning. */
+const struct nj__mgmt_route *nj__mgmt_route_find(const char *path, const char *method,
+                                                 char allowed[NJ__MGMT_ALLOWED_BYTES])
+{
+    const struct nj__mgmt_route *found = NULL;
+    size_t longest = 0;
+
+    allowed[0] = '\0';
+    for (size_t i = 0; i < NJ_ARRAY_LEN(routes); i++)
+        if (has_path(&routes[i], path) && strlen(routes[i].path) > longest)
+            longest = strlen(routes[i].path);
+    for (size_t i = 0; i < NJ_ARRAY_LEN(routes); i++) {
+        if (!has_path(&routes[i], path) || strlen(routes[i].path) < longest)
+            continue;
+        if (has_method(&routes[i], method))
+            found = &routes[i];
+        allow(routes[i].method, allowed);
+    }
+    return found;
+}
+
+const char *nj__mgmt_route_rest(const struct nj__mgmt_route *route, const char *path)
+{
+    size_t n = length(route);
+
+    return route->path[n] == '*' ? path + n : "";
+}
