@@ -20,6 +20,18 @@ const struct ctl_command ctl_commands[CTL_N_COMMANDS] = {
                          TIMEOUT_S},
     [CTL_CMD_SHARDS] = {"shards", "[shard=N]", "what each lcore has done and holds", 0, 1,
                         TIMEOUT_S},
+    [CTL_CMD_TRANSFERS] = {"transfers", "[limit=N] [client=NETWORK]",
+                           "running transfers, the fastest first: rate now, done, left, and why "
+                           "each is not faster",
+                           0, 2, TIMEOUT_S},
+    [CTL_CMD_KILL] = {"kill", "ID|NETWORK",
+                      "end a transfer, or all those of an address or a network", 1, 1, TIMEOUT_S},
+    [CTL_CMD_BLOCKS] = {"blocks", "", "blocked networks", 0, 0, TIMEOUT_S},
+    [CTL_CMD_BLOCK] = {"block", "NETWORK",
+                       "refuse an address or a network, and end its transfers: block --for 10m "
+                       "198.18.0.0/24. Without --for until it is unblocked or the server ends",
+                       1, 1, TIMEOUT_S},
+    [CTL_CMD_UNBLOCK] = {"unblock", "NETWORK", "end a block", 1, 1, TIMEOUT_S},
     [CTL_CMD_GET] = {"get", "NAME [PARAMETER=VALUE...]",
                      "the answer of GET /api/v1/NAME: stats, latency, memory, files, workers and "
                      "others; without a NAME the list of them",
@@ -39,6 +51,7 @@ const struct ctl_option ctl_options[CTL_N_OPTIONS] = {
                         "whose name ends with .sock]"},
     [CTL_OPT_JSON] = {"json", "", "print JSON"},
     [CTL_OPT_TIMEOUT] = {"timeout", "SECONDS", "how long to wait for each answer [10; reload: 60]"},
+    [CTL_OPT_FOR] = {"for", "TIME", "how long to block: 30s, 10m, 2h, 7d"},
     [CTL_OPT_HELP] = {"help", "", "print this page and exit"},
 };
 

@@ -9,6 +9,11 @@ enum ctl_command_id {
     CTL_CMD_CLIENTS,
     CTL_CMD_CLASSES,
     CTL_CMD_SHARDS,
+    CTL_CMD_TRANSFERS,
+    CTL_CMD_KILL,
+    CTL_CMD_BLOCKS,
+    CTL_CMD_BLOCK,
+    CTL_CMD_UNBLOCK,
     CTL_CMD_GET,
     CTL_CMD_RELOAD,
     CTL_CMD_METRICS,
@@ -23,7 +28,14 @@ struct ctl_command {
 };
 extern const struct ctl_command ctl_commands[CTL_N_COMMANDS];
 
-enum ctl_option_id { CTL_OPT_SOCKET, CTL_OPT_JSON, CTL_OPT_TIMEOUT, CTL_OPT_HELP, CTL_N_OPTIONS };
+enum ctl_option_id {
+    CTL_OPT_SOCKET,
+    CTL_OPT_JSON,
+    CTL_OPT_TIMEOUT,
+    CTL_OPT_FOR,
+    CTL_OPT_HELP,
+    CTL_N_OPTIONS
+};
 
 struct ctl_option {
     const char *name, *value; /* "": it takes none */

@@ -102,8 +102,8 @@ static enum ctl_status make_target(const struct ctl *c, const char *name, int fr
     if (n >= TARGET_BYTES)
         return fail(CTL_USAGE, "the arguments are too long");
     for (const char *p = target; *p; p++)
-        if (!isalnum((unsigned char)*p) && !strchr("/?&=,_.-", *p))
-            return fail(CTL_USAGE, "%c: a name or parameter has letters, digits and _ = , . -",
+        if (!isalnum((unsigned char)*p) && !strchr("/?&=,_.:-", *p))
+            return fail(CTL_USAGE, "%c: a name or parameter has letters, digits and _ = , . : / -",
                         isprint((unsigned char)*p) ? *p : '?');
     return CTL_OK;
 }
@@ -191,6 +191,72 @@ static enum ctl_status run_get(struct ctl *c)
         ctl_print_object(stdout, root);
     json_decref(root);
     return status;
+}
+
+/* --- transfers and blocks -------------------------------------------------------------------- */
+
+static const struct ctl_column block_columns[] = {{"network", "network", CTL_PLAIN},
+                                                  {"seconds_left", "seconds left", CTL_PLAIN}};
+
+static enum ctl_status run_transfers(struct ctl *c)
+{
+    static const struct ctl_column columns[] = {
+        {"id", "id", CTL_PLAIN},          {"client", "client", CTL_PLAIN},
+        {"class", "class", CTL_PLAIN},    {"bytes_per_s", "rate", CTL_BYTES_PER_S},
+        {"bytes_done", "done", CTL_BYTES}, {"bytes_left", "left", CTL_BYTES},
+        {"why", "why", CTL_PLAIN},        {"path", "path", CTL_PLAIN}};
+
+    return show_table(c, "transfers", columns, NJ_ARRAY_LEN(columns));
+}
+
+static enum ctl_status run_kill(struct ctl *c)
+{
+    json_t *root;
+    enum ctl_status status = ask_json(c, "/api/v1/transfers/end", c->argv[0], &root);
+
+    if (status == CTL_OK && json_integer_value(json_object_get(root, "lcores_missing")) > 0)
+        status = fail(CTL_REFUSED, "an lcore has not answered; it may end transfers later");
+    if (root && c->json)
+        print_json(root);
+    else if (root)
+        printf("%" JSON_INTEGER_FORMAT " ended\n",
+               json_integer_value(json_object_get(root, "ended")));
+    json_decref(root);
+    return status;
+}
+
+static enum ctl_status run_blocks(struct ctl *c)
+{
+    return show_table(c, "blocks", block_columns, NJ_ARRAY_LEN(block_columns));
+}
+
+static enum ctl_status change_blocks(struct ctl *c, const char *target, const char *what)
+{
+    json_t *root;
+    enum ctl_status status = ask_json(c, target, what, &root);
+
+    if (status == CTL_OK && c->json)
+        print_json(root);
+    else if (status == CTL_OK)
+        ctl_print_table(stdout, json_object_get(root, "blocks"), block_columns,
+                        NJ_ARRAY_LEN(block_columns));
+    json_decref(root);
+    return status;
+}
+
+static enum ctl_status run_block(struct ctl *c)
+{
+    char what[256];
+    int n = snprintf(what, sizeof what, "%s%s%s", c->argv[0], c->for_time ? "," : "",
+                     c->for_time ? c->for_time : "");
+
+    return n < (int)sizeof what ? change_blocks(c, "/api/v1/block", what)
+                                : fail(CTL_USAGE, "the arguments are too long");
+}
+
+static enum ctl_status run_unblock(struct ctl *c)
+{
+    return change_blocks(c, "/api/v1/unblock", c->argv[0]);
 }
 
 /* --- limits --------------------------------------------------------------------------------- */
@@ -405,7 +471,10 @@ enum ctl_status ctl_run(struct ctl *c, enum ctl_command_id command)
     static enum ctl_status (*const run[CTL_N_COMMANDS])(struct ctl *) = {
         [CTL_CMD_STATUS] = run_status,   [CTL_CMD_LIMITS] = run_limits,
         [CTL_CMD_CLIENTS] = run_clients, [CTL_CMD_CLASSES] = run_classes,
-        [CTL_CMD_SHARDS] = run_shards,   [CTL_CMD_GET] = run_get,
+        [CTL_CMD_SHARDS] = run_shards,   [CTL_CMD_TRANSFERS] = run_transfers,
+        [CTL_CMD_KILL] = run_kill, [CTL_CMD_BLOCKS] = run_blocks,
+        [CTL_CMD_BLOCK] = run_block, [CTL_CMD_UNBLOCK] = run_unblock,
+        [CTL_CMD_GET] = run_get,
         [CTL_CMD_RELOAD] = run_reload,   [CTL_CMD_METRICS] = run_metrics,
         [CTL_CMD_VERSION] = run_version,
     };

@@ -68,8 +68,8 @@ struct ctl_column {
  * what a row lacks is "-". `columns` NULL: all keys of values that are no lists and no objects. An
  * empty list prints nothing. */
 void ctl_print_table(FILE *out, json_t *list, const struct ctl_column *columns, size_t n);
-/* Print any answer: a line for each value, those of objects further to the right; several objects of
- * scalars, and lists of several objects, as tables. */
+/* Print any answer: a line for each value, those of objects further to the right; several objects
+ * of scalars, and lists of several objects, as tables. */
 void ctl_print_object(FILE *out, json_t *object);
 /* Print a text of the server: control characters become '?'. */
 void ctl_print_text(FILE *out, const char *text);
@@ -80,6 +80,7 @@ void ctl_print_text(FILE *out, const char *text);
 struct ctl {
     struct ctl_client *client;
     bool json;
+    const char *for_time; /* of --for; NULL: not given */
     int argc; /* its arguments */
     char **argv;
 };

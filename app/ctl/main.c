@@ -103,6 +103,8 @@ static enum ctl_status run_arguments(int argc, char **argv, const char *socket, 
         return bad_usage(argv[0], "expected an argument");
     if (c->argc > ctl_commands[id].argc_max)
         return bad_usage(c->argv[ctl_commands[id].argc_max], "unexpected argument");
+    if (c->for_time && id != CTL_CMD_BLOCK)
+        return bad_usage("--for", "only block has it");
     return run(id, socket, timeout_s, c);
 }
 
@@ -129,6 +131,9 @@ int main(int argc, char **argv)
         case OPTION_CODE(CTL_OPT_TIMEOUT):
             if (!parse_timeout(optarg, &timeout_s))
                 return bad_usage(optarg, "expected a number of seconds, 0.001 to 86400");
+            break;
+        case OPTION_CODE(CTL_OPT_FOR):
+            c.for_time = optarg;
             break;
         case OPTION_CODE(CTL_OPT_HELP):
             print_help();

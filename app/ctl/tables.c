@@ -7,7 +7,7 @@
 #include "ctl/ctl.h"
 
 #define COLUMNS_MAX 64u
-#define CELL_BYTES  96u
+#define CELL_BYTES  160u
 
 /* --- values --------------------------------------------------------------------------------- */
 

@@ -142,34 +142,27 @@ bool nj__mgmt_write_json_commands(FILE *out)
     return ok;
 }
 
-static void write_error(const char *why, FILE *out)
+static unsigned refuse(unsigned status, const char *why, FILE *out)
 {
     struct nj__document doc;
 
     nj__doc_text(nj__document_begin(&doc, NJ__DOCUMENT_JSON), "error", why);
     write_document(&doc, out);
     nj__document_end(&doc);
+    return status;
 }
 
-bool nj__mgmt_change_limits(const struct nj_mgmt_view *v, const char *change, FILE *out)
+unsigned nj__mgmt_change_limits(const struct nj_mgmt_view *v, const char *change, FILE *out)
 {
     char why[256] = "";
 
-    if (v->hooks.change_limits(v->hooks.ctx, change, why, sizeof why)) {
-        nj__mgmt_write_json(v, "limits", NULL, out);
-        return true;
-    }
-    write_error(why, out);
-    return false;
+    if (!v->hooks.change_limits(v->hooks.ctx, change, why, sizeof why))
+        return refuse(422, why, out);
+    nj__mgmt_write_json(v, "limits", NULL, out);
+    return 200;
 }
 
 /* --- transfers and blocks -------------------------------------------------------------------- */
-
-static unsigned refuse(unsigned status, const char *why, FILE *out)
-{
-    write_error(why, out);
-    return status;
-}
 
 static unsigned write_ended(uint32_t n_ended, uint32_t n_missing, FILE *out)
 {

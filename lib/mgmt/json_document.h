@@ -24,15 +24,14 @@ bool nj__mgmt_has_command(const char *name);
  * a list of names. False: there is no memory. */
 bool nj__mgmt_write_json_commands(FILE *out);
 
-/* Change limits, as nj_server_change_limits(), and write those in force as nj__mgmt_write_json()
- * does. False: nothing has changed, and an object with the reason is written as `error`. Any thread
- * but an lcore. */
-bool nj__mgmt_change_limits(const struct nj_mgmt_view *v, const char *change, FILE *out);
+/*
+ * What changes something writes an object and returns a status of HTTP: 200, or another one with
+ * the reason as `error`; then nothing has changed. Any thread but an lcore.
+ */
 
-/* The others that change something write an object and return a status of HTTP: 200, or another one
- * with the reason as `error`. Any thread but an lcore.
- *
- * End a transfer ("0-17-203-5", as `transfers` tells) or all those of an address or a network
+/* Change limits, as nj_server_change_limits(). Answers as `limits`. */
+unsigned nj__mgmt_change_limits(const struct nj_mgmt_view *v, const char *change, FILE *out);
+/* End a transfer ("0-17-203-5", as `transfers` tells) or all those of an address or a network
  * ("198.18.0.0/24"): `ended`, and `lcores_missing`, those that have not answered in time and may
  * end transfers later. */
 unsigned nj__mgmt_end_transfers(const struct nj_mgmt_view *v, const char *what, FILE *out);

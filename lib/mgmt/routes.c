@@ -11,6 +11,8 @@
 
 #include "base/compiler.h"
 #include "base/json_escape_utf8.h"
+#include "mgmt/json_document.h"
+#include "mgmt/metrics.h"
 
 /* --- health, readiness, version --------------------------------------------------------------- */
 
@@ -42,6 +44,43 @@ static unsigned version(struct nj__mgmt_request *r, FILE *out)
     fprintf(out, "{\"version\":\"%s\",\"dpdk\":\"%s\",\"started\":\"%s\"}\n", nj_version(),
             rte_version(), text);
     return 200;
+}
+
+/* --- metrics and commands ---------------------------------------------------------------------- */
+
+static unsigned metrics(struct nj__mgmt_request *r, FILE *out)
+{
+    bool is_openmetrics = strstr(r->accept, "application/openmetrics-text");
+
+    r->type = is_openmetrics ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
+                             : "text/plain; version=0.0.4; charset=utf-8";
+    nj__metrics_write(r->view, is_openmetrics, out);
+    return 200;
+}
+
+static unsigned commands(struct nj__mgmt_request *r, FILE *out)
+{
+    r->type = NJ__MGMT_JSON;
+    return nj__mgmt_write_json_commands(out) ? 200 : 500;
+}
+
+static unsigned command(struct nj__mgmt_request *r, FILE *out)
+{
+    r->type = NJ__MGMT_JSON;
+    if (nj__mgmt_write_json(r->view, r->rest, r->query, out))
+        return 200;
+    bool is_known = nj__mgmt_has_command(r->rest);
+    fprintf(out, "{\"error\":\"%s\"}\n",
+            is_known ? "invalid parameters, or no memory: GET /api/v1 names the parameters"
+                     : "no such command: GET /api/v1 lists them");
+    return is_known ? 400 : 404;
+}
+
+/* Its path has another method, too. */
+static unsigned limits(struct nj__mgmt_request *r, FILE *out)
+{
+    r->rest = "limits";
+    return command(r, out);
 }
 
 /* --- changes ---------------------------------------------------------------------------------- */
@@ -97,12 +136,51 @@ static unsigned reopen_log(struct nj__mgmt_request *r, FILE *out)
     return 200;
 }
 
+/* Answers a request whose body is a text that says what to change. */
+static unsigned change(struct nj__mgmt_request *r, FILE *out,
+                       unsigned (*by)(const struct nj_mgmt_view *v, const char *what, FILE *out))
+{
+    r->type = NJ__MGMT_JSON;
+    if (strlen(r->body) == r->n_body)
+        return by(r->view, r->body, out);
+    fputs("{\"error\":\"the body has a zero byte\"}\n", out);
+    return 422;
+}
+
+static unsigned change_limits(struct nj__mgmt_request *r, FILE *out)
+{
+    return change(r, out, nj__mgmt_change_limits);
+}
+
+static unsigned end_transfers(struct nj__mgmt_request *r, FILE *out)
+{
+    return change(r, out, nj__mgmt_end_transfers);
+}
+
+static unsigned block(struct nj__mgmt_request *r, FILE *out)
+{
+    return change(r, out, nj__mgmt_block_network);
+}
+
+static unsigned unblock(struct nj__mgmt_request *r, FILE *out)
+{
+    return change(r, out, nj__mgmt_unblock_network);
+}
+
 /* --- the table -------------------------------------------------------------------------------- */
 
 static const struct nj__mgmt_route routes[] = {
     {"/health", "GET", NJ__MGMT_OPEN, health},
     {"/ready", "GET", NJ__MGMT_OPEN, ready},
     {"/version", "GET", NJ__MGMT_LOCAL, version},
+    {"/metrics", "GET", NJ__MGMT_OPEN, metrics},
+    {"/api/v1", "GET", NJ__MGMT_READ, commands},
+    {"/api/v1/*", "GET", NJ__MGMT_READ, command},
+    {"/api/v1/limits", "GET", NJ__MGMT_READ, limits},
+    {"/api/v1/limits", "POST", NJ__MGMT_WRITE, change_limits},
+    {"/api/v1/transfers/end", "POST", NJ__MGMT_WRITE, end_transfers},
+    {"/api/v1/block", "POST", NJ__MGMT_WRITE, block},
+    {"/api/v1/unblock", "POST", NJ__MGMT_WRITE, unblock},
     {"/api/v1/reload", "POST", NJ__MGMT_WRITE, reload},
     {"/api/v1/log/reopen", "POST", NJ__MGMT_WRITE, reopen_log},
 };
@@ -119,7 +197,7 @@ static bool has_path(const struct nj__mgmt_route *route, const char *path)
 {
     size_t n = length(route);
 
-    return route->path[n] == '*' ? strncmp(path, route->path, n) == 0
+    return route->path[n] == '*' ? strncmp(path, route->path, n) == 0 && !strchr(path + n, '/')
                                  : strcmp(path, route->path) == 0;
 }
 

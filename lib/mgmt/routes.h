@@ -37,7 +37,8 @@ struct nj__mgmt_request {
 typedef unsigned nj__mgmt_route_fn(struct nj__mgmt_request *r, FILE *out);
 
 struct nj__mgmt_route {
-    const char *path;   /* '*' at its end: all that begin so, unless another one has the path */
+    const char *path;   /* '*' at its end: all that begin so and have no further '/', unless another
+                           one has the path */
     const char *method; /* "GET" also answers HEAD */
     enum nj__mgmt_access access;
     nj__mgmt_route_fn *answer;

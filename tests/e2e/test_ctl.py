@@ -114,6 +114,80 @@ class Handlers(CtlCase):
         self.assertEqual(1, self.json("get", "ewyk", f"route={hello['number']}")["routes"][0]["pc"])
 
 
+class Transfers(CtlCase):
+    policy = POLICY + "[class slow]\npath = /10MiB\nresponse_rate = 100KiB/s\n"
+
+    def download(self, *options):
+        """A download of which the server has sent a part."""
+        curl = self.world.client_popen("curl", "-sS", "-o", os.devnull, *options,
+                                       self.world.url("/10MiB"))
+        self.addCleanup(curl.wait)
+        self.addCleanup(curl.kill)
+        return curl
+
+    def transfers(self, n, *parameters):
+        def all_of_them():
+            found = self.json("transfers", *parameters)
+            check(f"{BASE}/transfers", found)
+            self.assertEqual(0, found["lcores_missing"])
+            rows = found["transfers"]
+            return rows if len(rows) == n and all(row["bytes_done"] for row in rows) else None
+        return until(f"{n} transfers run", all_of_them)
+
+    def test_one_is_seen_and_ended(self):
+        curls = self.download("--http2-prior-knowledge"), self.download("--http1.1")
+        rows = self.transfers(2)
+        self.assertEqual({"h2", "http/1"}, {row["protocol"] for row in rows})
+        for row in rows:
+            self.assertEqual(("/10MiB", "slow", "class", 200, 10 << 20),
+                             (row["path"], row["class"], row["why"], row["status"],
+                              row["bytes_done"] + row["bytes_left"]))
+        self.assertIn("/10MiB", self.ctl("transfers", "limit=1"))
+        for row, curl in zip(sorted(rows, key=lambda row: row["protocol"]), curls):
+            self.assertEqual("1 ended\n", self.ctl("kill", row["id"]))
+            self.assertNotEqual(0, curl.wait(60))
+            self.assertIn("no such transfer", self.ctl("kill", row["id"], expected=REFUSED))
+        self.assertEqual([], self.transfers(0))
+
+    def test_those_of_a_network_are_ended(self):
+        client = self.download("--http2-prior-knowledge")
+        address = self.transfers(1)[0]["client"]
+        self.assertEqual([], self.transfers(0, "client=203.0.113.0/24"))
+        self.assertEqual(1, len(self.transfers(1, f"client={address}")))
+        self.assertEqual("0 ended\n", self.ctl("kill", "203.0.113.0/24"))
+        self.assertEqual("1 ended\n", self.ctl("kill", f"{address}/32"))
+        self.assertNotEqual(0, client.wait(60))
+
+    def test_a_block_ends_and_refuses(self):
+        client = self.download("--http2-prior-knowledge")
+        address = self.transfers(1)[0]["client"]
+        self.assertIn(address, self.ctl("block", address, "--for", "1h"))
+        self.assertNotEqual(0, client.wait(60))
+        blocks = self.json("blocks")
+        check(f"{BASE}/blocks", blocks)
+        self.assertEqual([f"{address}/32"], [one["network"] for one in blocks["blocks"]])
+        refused = self.world.client("curl", "-sS", "--http2-prior-knowledge", self.world.url("/"))
+        self.assertNotEqual(0, refused.returncode)
+        self.ctl("reload")
+        self.assertEqual(1, len(self.json("blocks")["blocks"]))
+        self.ctl("unblock", address)
+        self.assertEqual({"blocks": []}, self.json("blocks"))
+        self.assertIn("not blocked", self.ctl("unblock", address, expected=REFUSED))
+        until("it is served again", lambda: self.world.client(
+            "curl", "-sS", "--http2-prior-knowledge", self.world.url("/")).returncode == 0)
+
+    def test_what_cannot_be_done(self):
+        for command in (("kill", "x"), ("kill", "0-0-0"), ("kill", "198.18.0.1/16"),
+                        ("block", "198.18.0.0/33"), ("block", "--for", "x", "198.18.0.9"),
+                        ("block", "--for", "400d", "198.18.0.9"), ("unblock", "x"),
+                        ("transfers", "limit=0"), ("transfers", "client=x")):
+            with self.subTest(command=command):
+                self.assertIn("nightjar ctl: ", self.ctl(*command, expected=REFUSED))
+        self.ctl("kill", expected=USAGE)
+        self.ctl("reload", "--for", "1m", expected=USAGE)
+        self.assertEqual({"blocks": []}, self.json("blocks"))
+
+
 class Changes(CtlCase):
     def test_limits(self):
         before = self.json("limits")

@@ -12,7 +12,8 @@ from tests.openapi import BASE, document, operations
 
 TABLE = os.path.join(REPO, "lib/mgmt/answers.c")
 # Changes, which the listener routes by itself.
-CHANGES = {(f"{BASE}/limits", "post"), (f"{BASE}/reload", "post"), (f"{BASE}/log/reopen", "post")}
+CHANGES = {(f"{BASE}/{path}", "post")
+           for path in ("limits", "transfers/end", "block", "unblock", "reload", "log/reopen")}
 
 
 def table_text():
