@@ -59,8 +59,8 @@ struct nj_transfer {
     uint8_t why;           /* enum nj_why */
     bool is_h2, is_tls;
     bool is_path_cut;
-    uint8_t
-        n_path; /* without the query; 0: not known: of a short response, without an access log */
+    /* Without the query. 0: not known, of a short response without an access log. */
+    uint8_t n_path;
     char path[NJ_TRANSFER_PATH_BYTES];
     char class_of[NJ_CLASS_NAME_MAX]; /* empty: the policy does not count it, since it refused it */
     uint64_t n_done;                  /* bytes of the body that were passed to TCP */

@@ -3,8 +3,6 @@
  * RFC 9110 3.4. */
 #include "http/transaction.h"
 
-#include <string.h>
-
 #include "base/compiler.h"
 #include "base/page_alloc.h"
 #include "http/site/site_fields.h"
@@ -58,19 +56,6 @@ void nj__txn_log(struct nj_txn *t, bool complete, nj_ns ttfb, nj_ns total)
 }
 
 /* --- paths --------------------------------------------------------------------------------- */
-
-void nj_txn_keep_path(struct nj_txn *t, struct nj_str name)
-{
-    if (!t->framing->id)
-        return;
-    struct nj_txn_path *path = &t->set->paths[nj_pool_index(&t->set->pool, t)];
-    uint32_t n = nj_min_u32(name.n_bytes, NJ_TXN_PATH_BYTES - 1);
-    path->id = nj_txn_id(t);
-    path->text[0] = '/';
-    memcpy(path->text + 1, name.p, n);
-    path->n_bytes = (uint8_t)(1 + n);
-    path->is_cut = n < name.n_bytes;
-}
 
 const struct nj_txn_path *nj_txn_kept_path(const struct nj_txn *t)
 {

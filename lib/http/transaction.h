@@ -222,10 +222,7 @@ static inline uint64_t nj_txn_id_of(uint32_t conn_number, uint32_t stream_id)
     return (uint64_t)conn_number << 32 | stream_id;
 }
 
-/* Keeps the path of a request for as long as it is open: '/' and `name`, cut to NJ_TXN_PATH_BYTES.
- */
-void nj_txn_keep_path(struct nj_txn *t, struct nj_str name);
-/* What nj_txn_keep_path() has kept; NULL: nothing. The stream is open. */
+/* The path that http/files has kept of a long response; NULL: none. The stream is open. */
 const struct nj_txn_path *nj_txn_kept_path(const struct nj_txn *t);
 
 /* For request_admission.c: completes the access-log record. */

@@ -10,6 +10,8 @@
 #include "base/limits.h"
 #include "base/page_alloc.h"
 #include "dpdk/wakeup.h"
+#include "log/address_text.h"
+#include "log/log.h"
 #include "mgmt/transfer_rates.h"
 #include "threads/os_clock.h"
 
@@ -220,6 +222,7 @@ enum nj_mgmt_end nj_mgmt_transfer_end(struct nj_mgmt_transfers *m, const struct 
 {
     const struct question q = {END, prepare_end, id};
     bool answered[NJ_SHARDS_MAX] = {false};
+    char text[NJ_TRANSFER_ID_TEXT_BYTES];
     uint32_t i = id->shard;
 
     if (i >= m->n)
@@ -230,7 +233,10 @@ enum nj_mgmt_end nj_mgmt_transfer_end(struct nj_mgmt_transfers *m, const struct 
     pthread_mutex_unlock(&m->lock);
     if (!answered[i])
         return NJ_MGMT_NO_ANSWER;
-    return was_running ? NJ_MGMT_ENDED : NJ_MGMT_NOT_RUNNING;
+    if (!was_running)
+        return NJ_MGMT_NOT_RUNNING;
+    nj_log(NJ_LEVEL_INFO, "management: transfer %s was ended", nj_transfer_id_format(id, text));
+    return NJ_MGMT_ENDED;
 }
 
 static bool prepare_network_end(struct lcore *l, const void *net)
@@ -246,6 +252,7 @@ struct nj_mgmt_network_end nj_mgmt_network_end(struct nj_mgmt_transfers *m, cons
     const struct question q = {NETWORK_END, prepare_network_end, of};
     struct nj_mgmt_network_end out = {0};
     bool answered[NJ_SHARDS_MAX] = {false};
+    char text[NJ_NETWORK_TEXT_BYTES];
 
     pthread_mutex_lock(&m->lock);
     ask_all(m, 0, m->n, &q, wait, answered);
@@ -254,5 +261,7 @@ struct nj_mgmt_network_end nj_mgmt_network_end(struct nj_mgmt_transfers *m, cons
         out.n_missing += !answered[i];
     }
     pthread_mutex_unlock(&m->lock);
+    nj_log(NJ_LEVEL_INFO, "management: %u transfer%s of %s ended", out.n_ended,
+           out.n_ended == 1 ? "" : "s", nj_network_text(&of->addr, of->bits, text));
     return out;
 }

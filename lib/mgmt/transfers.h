@@ -3,10 +3,11 @@
  * Running transfers of all shards: listed, and ended. Commands go to each lcore through the ring of
  * its connections (conn/transfers.h), and a sleeping lcore is woken.
  *
- * The functions may be called from any thread but an lcore; a lock admits one at a time, and they
- * return at the deadline at the latest. An lcore that has not answered by then is counted as
- * missing. The memory that it writes to belongs to struct nj_mgmt_transfers, which keeps it until
- * the late answer has come: until then that lcore is missing from further answers of the kind.
+ * What is ended is logged. The functions may be called from any thread but an lcore; a lock admits
+ * one at a time, and they return at the deadline at the latest. An lcore that has not answered by
+ * then is counted as missing. The memory that it writes to belongs to struct nj_mgmt_transfers,
+ * which keeps it until the late answer has come: until then that lcore is missing from further
+ * answers of the kind.
  */
 #pragma once
 

@@ -481,11 +481,15 @@ static bool create_shards(struct nj_server *s)
     explicit_bzero(&c, sizeof c); /* contains keys */
     nj__policy_set_shards(&s->policy, &s->shards);
     fill_view(s);
-    return true;
+    s->view.transfers = nj__shards_open_transfers(&s->shards);
+    if (!s->view.transfers)
+        snprintf(s->why, sizeof s->why, "not enough memory for the list of transfers");
+    return s->view.transfers != NULL;
 }
 
 static void free_shards(struct nj_server *s)
 {
+    nj_mgmt_transfers_free(s->view.transfers);
     s->view = (struct nj_mgmt_view){0};
     for (uint32_t i = 0; i < s->shards.n; i++) {
         if (!s->shards.shard[i])
@@ -494,26 +498,6 @@ static void free_shards(struct nj_server *s)
         nj_pages_unmap(s->shards.shard[i], sizeof *s->shards.shard[i]);
         s->shards.shard[i] = NULL;
     }
-}
-
-/* Where commands of management go. */
-static bool open_transfers(struct nj_server *s)
-{
-    struct nj_mgmt_lcore lcore[NJ_SHARDS_MAX];
-
-    for (uint32_t i = 0; i < s->shards.n; i++)
-        lcore[i] =
-            (struct nj_mgmt_lcore){&s->shards.shard[i]->conns.commands, &s->shards.wakeup[i]};
-    s->view.transfers = nj_mgmt_transfers_new(lcore, s->shards.n);
-    if (!s->view.transfers)
-        snprintf(s->why, sizeof s->why, "not enough memory for the list of transfers");
-    return s->view.transfers != NULL;
-}
-
-static void close_transfers(struct nj_server *s)
-{
-    nj_mgmt_transfers_free(s->view.transfers);
-    s->view.transfers = NULL;
 }
 
 static bool attach_telemetry(struct nj_server *s)
@@ -606,7 +590,6 @@ static const struct step {
     {start_reader, stop_reader, false},
     {open_access_log, close_access_log, false},
     {create_shards, free_shards, false},
-    {open_transfers, close_transfers, false},
     {NULL, stop_handlers, true},
     {attach_telemetry, detach_telemetry, true},
     {start_lcores, stop_lcores, true},

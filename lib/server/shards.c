@@ -34,6 +34,15 @@ int nj__shards_open_lcores(struct nj_shards *s, char *why, size_t why_bytes)
     return 0;
 }
 
+struct nj_mgmt_transfers *nj__shards_open_transfers(struct nj_shards *s)
+{
+    struct nj_mgmt_lcore lcore[NJ_SHARDS_MAX];
+
+    for (uint32_t i = 0; i < s->n; i++)
+        lcore[i] = (struct nj_mgmt_lcore){&s->shard[i]->conns.commands, &s->wakeup[i]};
+    return nj_mgmt_transfers_new(lcore, s->n);
+}
+
 void nj__shards_wake(struct nj_shards *s)
 {
     for (uint32_t i = 0; i < s->n; i++)

@@ -5,6 +5,7 @@
 
 #include "dpdk/lcore_loop.h"
 #include "log/lcore_log.h"
+#include "mgmt/transfers.h"
 #include "store/file_client.h"
 
 struct nj_shards {
@@ -24,6 +25,9 @@ struct nj_shards {
  * caller's to create. Returns 0, or -1 with the reason. Main thread. */
 int nj__shards_open_lcores(struct nj_shards *s, char *why, size_t why_bytes);
 void nj__shards_close_lcores(struct nj_shards *s);
+
+/* What lists and ends transfers of these shards, once they exist. NULL: no memory. Main thread. */
+struct nj_mgmt_transfers *nj__shards_open_transfers(struct nj_shards *s);
 
 /* Wake all lcores. Any thread. */
 void nj__shards_wake(struct nj_shards *s);

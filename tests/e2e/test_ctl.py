@@ -115,7 +115,7 @@ class Handlers(CtlCase):
 
 
 class Transfers(CtlCase):
-    policy = POLICY + "[class slow]\npath = /10MiB\nresponse_rate = 100KiB/s\n"
+    policy = POLICY + "[class slow]\npath = /10MiB\nrequest_rate = 100KiB/s\n"
 
     def download(self, *options):
         """A download of which the server has sent a part."""
@@ -131,8 +131,9 @@ class Transfers(CtlCase):
             check(f"{BASE}/transfers", found)
             self.assertEqual(0, found["lcores_missing"])
             rows = found["transfers"]
-            return rows if len(rows) == n and all(row["bytes_done"] for row in rows) else None
-        return until(f"{n} transfers run", all_of_them)
+            is_all = len(rows) == n and all(row["bytes_done"] for row in rows)
+            return (rows,) if is_all else None
+        return until(f"{n} transfers run", all_of_them)[0]
 
     def test_one_is_seen_and_ended(self):
         curls = self.download("--http2-prior-knowledge"), self.download("--http1.1")

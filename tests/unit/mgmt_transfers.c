@@ -57,7 +57,8 @@ static void start(struct nj_wakeup *waker)
     struct nj_mgmt_lcore to[N];
 
     for (uint32_t i = 0; i < N; i++) {
-        struct rig *r = lcores[i].r = rig_alloc(4096, 4096);
+        struct rig *r = rig_alloc(4096, 4096);
+        lcores[i] = (struct lcore){.r = r};
         struct nj_shard_config c = rig_config(r);
         c.conns.number = i;
         rig_new_with(r, &c);

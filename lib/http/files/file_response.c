@@ -433,18 +433,27 @@ __attribute__((noinline)) static bool send_multipart(struct nj_file_server *fs,
     return true;
 }
 
-/* A sibling is named as its file, and a file
- * of a site by its path in the site. */
+/* Keeps '/' and the name, cut, for as long as the request is open. A sibling is named as its file,
+ * and a file of a site by its path in the site. */
 static void keep_path(const struct nj__file_request *req, const struct nj_file_name *name)
 {
-    struct nj_str path = {name->p, name->n_bytes};
+    const struct nj_txn *t = req->txn;
+    struct nj_str from = {name->p, name->n_bytes};
 
+    if (!t->framing->id)
+        return;
     if (req->path.n_bytes > 0 && req->stage != NJ__STAGE_ERROR)
-        path = req->path;
+        from = req->path;
     else if (req->stage == NJ__STAGE_VARIANT)
-        path.n_bytes -= nj_coding_suffix[req->coding].n_bytes;
-    nj_str_skip(&path, path.n_bytes > 0 && path.p[0] == '/');
-    nj_txn_keep_path(req->txn, path);
+        from.n_bytes -= nj_coding_suffix[req->coding].n_bytes;
+    nj_str_skip(&from, from.n_bytes > 0 && from.p[0] == '/');
+    struct nj_txn_path *path = &t->set->paths[nj_pool_index(&t->set->pool, t)];
+    uint32_t n = nj_min_u32(from.n_bytes, NJ_TXN_PATH_BYTES - 1);
+    path->id = t->framing->id(t->stream);
+    path->text[0] = '/';
+    memcpy(path->text + 1, from.p, n);
+    path->n_bytes = (uint8_t)(1 + n);
+    path->is_cut = n < from.n_bytes;
 }
 
 /* A response that may take a while: keeps its path. Returns its stamp, if it may have one. */
