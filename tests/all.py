@@ -212,14 +212,14 @@ def guard(pattern):
 PACKAGE = ("package_abi", "package_convert", "package_ctl", "package_debian", "package_examples",
            "package_hardening", "package_headers", "package_openapi", "package_options",
            "package_pkg_config", "package_presets",
-           "package_reference", "package_service", "package_version")
+           "package_reference", "package_service", "package_top", "package_version")
 
 
 def package_targets(pattern):
-    """The libraries, and for six of the tests programs, which have the tables of options."""
+    """The libraries, and for seven of the tests programs, which have the tables of options."""
     libraries = library_targets(pattern, *PACKAGE)
     names = ("nightjar", "nightjar-ctl", "nj-option-docs", "nightjar-load", "nightjar-examples")
-    tests = ("convert", "ctl", "debian", "options", "service", "version")
+    tests = ("convert", "ctl", "debian", "options", "service", "top", "version")
     programs = targets_named(*names) if any(pattern in f"package_{name}" for name in tests) else []
     return libraries + [file for file in programs if libraries and file not in libraries]
 

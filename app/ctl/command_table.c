@@ -3,6 +3,7 @@
 
 #define ANY_NUMBER 64
 #define TIMEOUT_S  10
+#define TOP_S      5
 #define RELOAD_S   60 /* a server reads lists of networks and certificates */
 
 const struct ctl_command ctl_commands[CTL_N_COMMANDS] = {
@@ -42,17 +43,42 @@ const struct ctl_command ctl_commands[CTL_N_COMMANDS] = {
                         0, 0, RELOAD_S},
     [CTL_CMD_METRICS] = {"metrics", "", "the metrics, as Prometheus reads them", 0, 0, TIMEOUT_S},
     [CTL_CMD_VERSION] = {"version", "", "the version of the running server", 0, 0, TIMEOUT_S},
+    [CTL_CMD_TOP] =
+        {"top", "",
+         "lcores, classes, clients and refusals on the terminal, with their rates, once "
+         "per second; its keys change limits. Also: nightjar top",
+         0, 0, TOP_S},
 };
 
 const struct ctl_option ctl_options[CTL_N_OPTIONS] = {
-    [CTL_OPT_SOCKET] = {"socket", "PATH",
+    [CTL_OPT_SOCKET] = {0, "socket", "PATH",
                         "socket of the server, or a folder with it "
                         "[/run/nightjar/nightjar.sock, or else the only socket in /run/nightjar "
                         "whose name ends with .sock]"},
-    [CTL_OPT_JSON] = {"json", "", "print JSON"},
-    [CTL_OPT_TIMEOUT] = {"timeout", "SECONDS", "how long to wait for each answer [10; reload: 60]"},
-    [CTL_OPT_FOR] = {"for", "TIME", "how long to block: 30s, 10m, 2h, 7d"},
-    [CTL_OPT_HELP] = {"help", "", "print this page and exit"},
+    [CTL_OPT_JSON] = {0, "json", "", "print JSON"},
+    [CTL_OPT_TIMEOUT] = {0, "timeout", "SECONDS",
+                         "how long to wait for each answer [10; reload: 60; top: 5]"},
+    [CTL_OPT_INTERVAL] = {0, "interval", "SECONDS", "top: time between two looks [1]"},
+    [CTL_OPT_ONCE] = {'b', "once", "",
+                      "top: print all once, after an interval, and exit. Needs no terminal"},
+    [CTL_OPT_FOR] = {0, "for", "TIME", "block: for how long: 30s, 10m, 2h, 7d"},
+    [CTL_OPT_HELP] = {0, "help", "", "print this page and exit"},
+};
+
+const struct ctl_top_key ctl_top_keys[] = {
+    {"up down k j", "select a row; also PgUp, PgDn, Home, End"},
+    {"c", "classes: open and waiting responses, rate, limit, refused requests"},
+    {"l", "clients with most bytes, streams or connections"},
+    {"t", "transfers: client, path, rate, time left, what holds it back"},
+    {"r", "refused connections and requests, and actions against clients, by reason"},
+    {"s", "sort by the next column"},
+    {"/", "show only rows with a text; Esc: all"},
+    {"e", "change limits of the selected class, as KEY=VALUE,KEY=VALUE"},
+    {"+ -", "make the rate of the selected class a quarter larger, or a fifth smaller"},
+    {"p", "pause, and go on"},
+    {"h ?", "these keys"},
+    {"q", "quit"},
+    {0},
 };
 
 const struct ctl_exit_status ctl_exit_statuses[] = {

@@ -18,6 +18,7 @@ enum ctl_command_id {
     CTL_CMD_RELOAD,
     CTL_CMD_METRICS,
     CTL_CMD_VERSION,
+    CTL_CMD_TOP,
     CTL_N_COMMANDS
 };
 
@@ -32,16 +33,25 @@ enum ctl_option_id {
     CTL_OPT_SOCKET,
     CTL_OPT_JSON,
     CTL_OPT_TIMEOUT,
+    CTL_OPT_INTERVAL,
+    CTL_OPT_ONCE,
     CTL_OPT_FOR,
     CTL_OPT_HELP,
     CTL_N_OPTIONS
 };
 
 struct ctl_option {
+    char letter;              /* 0: none */
     const char *name, *value; /* "": it takes none */
     const char *help;
 };
 extern const struct ctl_option ctl_options[CTL_N_OPTIONS];
+
+/* Keys of nightjar top. */
+struct ctl_top_key {
+    const char *keys, *help;
+};
+extern const struct ctl_top_key ctl_top_keys[]; /* up to one without `keys` */
 
 struct ctl_exit_status {
     const char *status, *meaning;

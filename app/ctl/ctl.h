@@ -48,6 +48,9 @@ struct ctl_answer {
 /* `path` outlives the client. NULL: there is no memory. */
 struct ctl_client *ctl_client_new(const char *path, double timeout_s);
 void ctl_client_free(struct ctl_client *c);
+/* While a request is under way, call `ready` when the descriptor can be read, or when a signal has
+ * come. If it returns false, the request ends without an answer. */
+void ctl_client_watch(struct ctl_client *c, int fd, bool (*ready)(void *ctx), void *ctx);
 /* GET `target`, or POST with that body. Ends the connection only with the client. False: there is
  * no answer of HTTP in time, and the reason is in `why`. In any case call ctl_answer_free(). */
 bool ctl_request(struct ctl_client *c, const char *target, const char *post_body,

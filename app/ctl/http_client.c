@@ -8,8 +8,12 @@
 
 struct ctl_client {
     CURL *curl;
+    CURLM *multi; /* what runs it */
     const char *path;
     double timeout_s;
+    int fd; /* of ctl_client_watch() */
+    bool (*ready)(void *ctx);
+    void *ctx;
 };
 
 struct ctl_client *ctl_client_new(const char *path, double timeout_s)
@@ -23,7 +27,8 @@ struct ctl_client *ctl_client_new(const char *path, double timeout_s)
     c->path = path;
     c->timeout_s = timeout_s;
     c->curl = curl_easy_init();
-    if (c->curl)
+    c->multi = curl_multi_init();
+    if (c->curl && c->multi)
         return c;
     ctl_client_free(c);
     return NULL;
@@ -31,10 +36,19 @@ struct ctl_client *ctl_client_new(const char *path, double timeout_s)
 
 void ctl_client_free(struct ctl_client *c)
 {
+    if (c->multi)
+        curl_multi_cleanup(c->multi);
     if (c->curl)
         curl_easy_cleanup(c->curl);
     curl_global_cleanup();
     free(c);
+}
+
+void ctl_client_watch(struct ctl_client *c, int fd, bool (*ready)(void *ctx), void *ctx)
+{
+    c->fd = fd;
+    c->ready = ready;
+    c->ctx = ctx;
 }
 
 /* A callback of libcurl. Anything but the number of bytes ends the transfer. */
@@ -98,6 +112,36 @@ static void explain(const struct ctl_client *c, CURLcode rc, const char *error, 
                  error[0] ? error : curl_easy_strerror(rc));
 }
 
+/* What is being watched may be ready, or a signal have come. */
+static CURLcode wait_for_events(struct ctl_client *c)
+{
+    struct curl_waitfd watched = {.fd = c->fd, .events = CURL_WAIT_POLLIN};
+    unsigned n = c->ready ? 1 : 0;
+
+    if (curl_multi_poll(c->multi, &watched, n, 1000, NULL) != CURLM_OK)
+        return CURLE_OUT_OF_MEMORY;
+    return c->ready && !c->ready(c->ctx) ? CURLE_ABORTED_BY_CALLBACK : CURLE_OK;
+}
+
+static CURLcode perform(struct ctl_client *c)
+{
+    CURLcode rc =
+        curl_multi_add_handle(c->multi, c->curl) == CURLM_OK ? CURLE_OK : CURLE_OUT_OF_MEMORY;
+    int n_running = 1, n_messages;
+
+    while (rc == CURLE_OK && n_running > 0) {
+        if (curl_multi_perform(c->multi, &n_running) != CURLM_OK)
+            rc = CURLE_OUT_OF_MEMORY;
+        else if (n_running > 0)
+            rc = wait_for_events(c);
+    }
+    const CURLMsg *m = curl_multi_info_read(c->multi, &n_messages);
+    if (rc == CURLE_OK && m)
+        rc = m->data.result;
+    curl_multi_remove_handle(c->multi, c->curl);
+    return rc;
+}
+
 bool ctl_request(struct ctl_client *c, const char *target, const char *post_body,
                  struct ctl_answer *answer, char *why, size_t why_bytes)
 {
@@ -114,7 +158,7 @@ bool ctl_request(struct ctl_client *c, const char *target, const char *post_body
         snprintf(why, why_bytes, "%s",
                  n < (int)sizeof url ? "no memory" : "the request is too long");
     } else {
-        CURLcode rc = curl_easy_perform(c->curl);
+        CURLcode rc = perform(c);
         curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, &answer->status);
         ok = rc == CURLE_OK;
         if (!ok)

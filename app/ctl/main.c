@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* nightjar-ctl, which `nightjar ctl` runs: parses its command line, finds the server, and runs the
- * command. */
+/* nightjar-ctl, which `nightjar ctl` and `nightjar top` run: parses its command line, finds the
+ * server, and runs the command. */
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ctl/ctl.h"
+#include "top/top.h"
 #include "wrap_text.h"
 
 static const char usage[] =
     "usage: nightjar ctl [--socket PATH] [--json] [--timeout SECONDS] COMMAND [ARGUMENTS]\n"
+    "       nightjar top [--socket PATH] [--interval SECONDS] [--once]\n"
     "\n"
     "Asks a running server over the Unix socket of its management listener.\n"
     "\n";
@@ -17,10 +19,13 @@ static const char usage[] =
 /* Of getopt_long(), which tells errors by '?' and ':'. */
 #define OPTION_CODE(i) (0x100 + (int)(i))
 
-static void print_entry(const char *dashes, const char *name, const char *value, const char *help)
+static void print_entry(const char *dashes, const char *name, const char *value, char letter,
+                        const char *help)
 {
     int at = printf("  %s%s%s%s", dashes, name, *value ? " " : "", value);
 
+    if (letter)
+        at += printf(", -%c", letter);
     if (at + 1 > WRAP_INDENT) {
         putchar('\n');
         at = 0;
@@ -32,10 +37,11 @@ static void print_help(void)
 {
     fputs(usage, stdout);
     for (size_t i = 0; i < CTL_N_COMMANDS; i++)
-        print_entry("", ctl_commands[i].name, ctl_commands[i].arguments, ctl_commands[i].help);
+        print_entry("", ctl_commands[i].name, ctl_commands[i].arguments, 0, ctl_commands[i].help);
     putchar('\n');
     for (size_t i = 0; i < CTL_N_OPTIONS; i++)
-        print_entry("--", ctl_options[i].name, ctl_options[i].value, ctl_options[i].help);
+        print_entry("--", ctl_options[i].name, ctl_options[i].value, ctl_options[i].letter,
+                    ctl_options[i].help);
     fputs("\nExit status:\n", stdout);
     for (const struct ctl_exit_status *s = ctl_exit_statuses; s->status; s++)
         printf("  %s  %s\n", s->status, s->meaning);
@@ -58,7 +64,7 @@ static enum ctl_status bad_usage(const char *what, const char *reason)
 }
 
 /* Seconds, from 1 ms to a day. */
-static bool parse_timeout(const char *text, double *seconds)
+static bool parse_seconds(const char *text, double *seconds)
 {
     char *end;
 
@@ -66,31 +72,49 @@ static bool parse_timeout(const char *text, double *seconds)
     return end != text && *end == '\0' && *seconds >= 0.001 && *seconds <= 86400;
 }
 
-static enum ctl_status run(enum ctl_command_id id, const char *socket, double timeout_s,
-                           struct ctl *c)
+/* What the options say. */
+struct options {
+    const char *socket;
+    double timeout_s, interval_s; /* timeout_s 0: that of the command */
+    bool json, once;
+};
+
+static enum ctl_status flush_output(enum ctl_status status)
 {
+    if (fflush(stdout) == 0)
+        return status;
+    perror("nightjar ctl: standard output");
+    return status == CTL_OK ? CTL_REFUSED : status;
+}
+
+static enum ctl_status run(enum ctl_command_id id, const struct options *o, struct ctl *c)
+{
+    double timeout_s = o->timeout_s > 0 ? o->timeout_s : ctl_commands[id].timeout_s;
     char path[CTL_PATH_BYTES], why[1024];
 
-    if (!ctl_find_socket(socket, path, why, sizeof why)) {
+    if (id == CTL_CMD_TOP) {
+        const struct top_options top = {.socket = o->socket,
+                                        .timeout_s = timeout_s,
+                                        .interval_s = o->interval_s,
+                                        .once = o->once || o->json,
+                                        .json = o->json};
+        return flush_output((enum ctl_status)top_run(&top));
+    }
+    if (!ctl_find_socket(o->socket, path, why, sizeof why)) {
         fprintf(stderr, "nightjar ctl: %s\n", why);
         return CTL_UNREACHABLE;
     }
-    c->client = ctl_client_new(path, timeout_s > 0 ? timeout_s : ctl_commands[id].timeout_s);
+    c->client = ctl_client_new(path, timeout_s);
     if (!c->client) {
         fputs("nightjar ctl: no memory\n", stderr);
         return CTL_UNREACHABLE;
     }
     enum ctl_status status = ctl_run(c, id);
     ctl_client_free(c->client);
-    if (fflush(stdout) != 0) {
-        perror("nightjar ctl: standard output");
-        status = status == CTL_OK ? CTL_REFUSED : status;
-    }
-    return status;
+    return flush_output(status);
 }
 
-static enum ctl_status run_arguments(int argc, char **argv, const char *socket, double timeout_s,
-                                     struct ctl *c)
+static enum ctl_status run_arguments(int argc, char **argv, const struct options *o, struct ctl *c)
 {
     if (argc == 0)
         return bad_usage("COMMAND", "expected one");
@@ -105,14 +129,13 @@ static enum ctl_status run_arguments(int argc, char **argv, const char *socket, 
         return bad_usage(c->argv[ctl_commands[id].argc_max], "unexpected argument");
     if (c->for_time && id != CTL_CMD_BLOCK)
         return bad_usage("--for", "only block has it");
-    return run(id, socket, timeout_s, c);
+    return run(id, o, c);
 }
 
 int main(int argc, char **argv)
 {
     struct option options[CTL_N_OPTIONS + 1] = {0};
-    const char *socket = NULL;
-    double timeout_s = 0;
+    struct options o = {.interval_s = 1};
     struct ctl c = {0};
     int opt;
 
@@ -120,20 +143,26 @@ int main(int argc, char **argv)
         options[i] = (struct option){ctl_options[i].name, *ctl_options[i].value != '\0', NULL,
                                      OPTION_CODE(i)};
     opterr = 0;
-    while ((opt = getopt_long(argc, argv, ":", options, NULL)) != -1) {
+    while ((opt = getopt_long(argc, argv, ":b", options, NULL)) != -1) {
         switch (opt) {
         case OPTION_CODE(CTL_OPT_SOCKET):
-            socket = optarg;
+            o.socket = optarg;
             break;
         case OPTION_CODE(CTL_OPT_JSON):
-            c.json = true;
+            o.json = c.json = true;
             break;
         case OPTION_CODE(CTL_OPT_TIMEOUT):
-            if (!parse_timeout(optarg, &timeout_s))
+        case OPTION_CODE(CTL_OPT_INTERVAL):
+            if (!parse_seconds(optarg,
+                               opt == OPTION_CODE(CTL_OPT_TIMEOUT) ? &o.timeout_s : &o.interval_s))
                 return bad_usage(optarg, "expected a number of seconds, 0.001 to 86400");
             break;
         case OPTION_CODE(CTL_OPT_FOR):
             c.for_time = optarg;
+            break;
+        case 'b':
+        case OPTION_CODE(CTL_OPT_ONCE):
+            o.once = true;
             break;
         case OPTION_CODE(CTL_OPT_HELP):
             print_help();
@@ -143,5 +172,5 @@ int main(int argc, char **argv)
                              opt == ':' ? "expected a value" : "there is no such option");
         }
     }
-    return run_arguments(argc - optind, argv + optind, socket, timeout_s, &c);
+    return run_arguments(argc - optind, argv + optind, &o, &c);
 }

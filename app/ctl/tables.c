@@ -5,31 +5,14 @@
 #include <string.h>
 
 #include "ctl/ctl.h"
+#include "ctl/format.h"
 
 #define COLUMNS_MAX 64u
 #define CELL_BYTES  160u
 
 /* --- values --------------------------------------------------------------------------------- */
 
-static void format_bytes(json_int_t n, const char *end, char text[CELL_BYTES])
-{
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-    double value = (double)n;
-    size_t i = 0;
-
-    while (value >= 1024 && i + 1 < NJ_ARRAY_LEN(units)) {
-        value /= 1024;
-        i++;
-    }
-    snprintf(text, CELL_BYTES, i > 0 ? "%.1f %s%s" : "%.0f %s%s", value, units[i], end);
-}
-
-static bool is_scalar(const json_t *value)
-{
-    return !json_is_object(value) && !json_is_array(value);
-}
-
-/* Of a scalar; "-" for others. */
+/* A value that is neither an object nor a list. */
 static void format_value(const json_t *value, enum ctl_unit unit, char text[CELL_BYTES])
 {
     json_int_t n = json_integer_value(value);
@@ -43,7 +26,7 @@ static void format_value(const json_t *value, enum ctl_unit unit, char text[CELL
     else if (!json_is_integer(value))
         snprintf(text, CELL_BYTES, "-");
     else if (unit == CTL_BYTES || unit == CTL_BYTES_PER_S)
-        format_bytes(n, unit == CTL_BYTES ? "" : "/s", text);
+        ctl_format_bytes((double)n, unit == CTL_BYTES ? "" : "/s", text, CELL_BYTES);
     else if (unit == CTL_MS)
         snprintf(text, CELL_BYTES, "%.3f s", (double)n / 1000);
     else

@@ -56,7 +56,8 @@ static const struct entry doctor[] = {
 static uint32_t entries_of_ctl(struct entry out[NJ_OPTIONS_MAX])
 {
     for (uint32_t i = 0; i < CTL_N_OPTIONS; i++)
-        out[i] = (struct entry){.name = ctl_options[i].name,
+        out[i] = (struct entry){.letter = ctl_options[i].letter,
+                                .name = ctl_options[i].name,
                                 .value = ctl_options[i].value,
                                 .help = ctl_options[i].help};
     return CTL_N_OPTIONS;
@@ -162,12 +163,15 @@ void write_bash(void)
     printf("# bash completion of nightjar, by nj-option-docs.\n");
     put_bash_function("_nightjar_doctor", "", "", doctor, N_DOCTOR);
     put_bash_function("_nightjar_ctl", "", words_of_ctl(words), e, entries_of_ctl(e));
+    put_bash_function("_nightjar_top", "", "", e, entries_of_ctl(e));
     put_bash_function("_nightjar",
                       "    if [[ $COMP_CWORD -gt 1 && ${COMP_WORDS[1]} == doctor ]]; then\n"
                       "        _nightjar_doctor\n        return\n    fi\n"
                       "    if [[ $COMP_CWORD -gt 1 && ${COMP_WORDS[1]} == ctl ]]; then\n"
-                      "        _nightjar_ctl\n        return\n    fi\n",
-                      "doctor convert ctl --", e, entries_of_server(e));
+                      "        _nightjar_ctl\n        return\n    fi\n"
+                      "    if [[ $COMP_CWORD -gt 1 && ${COMP_WORDS[1]} == top ]]; then\n"
+                      "        _nightjar_top\n        return\n    fi\n",
+                      "doctor convert ctl top --", e, entries_of_server(e));
     printf("complete -F _nightjar nightjar\n");
 }
 
@@ -256,8 +260,10 @@ void write_zsh(void)
     snprintf(arguments, sizeof arguments, "'1:command:(ctl)' '2:command:(%s)'",
              words_of_ctl(words));
     put_zsh_arguments(arguments, e, entries_of_ctl(e));
+    printf("return\nfi\nif (( CURRENT > 2 )) && [[ ${words[2]} == top ]]; then\n");
+    put_zsh_arguments("'1:command:(top)'", e, entries_of_ctl(e));
     printf("return\nfi\n");
-    put_zsh_arguments("'1:command:(doctor convert ctl)'", e, entries_of_server(e));
+    put_zsh_arguments("'1:command:(doctor convert ctl top)'", e, entries_of_server(e));
 }
 
 void write_load_zsh(void)

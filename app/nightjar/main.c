@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The nightjar program: serves a folder, or runs `nightjar doctor`, `nightjar convert` or
- * `nightjar ctl`. options.c parses the arguments. */
+/* The nightjar program: serves a folder, or runs `nightjar doctor`, `nightjar convert`,
+ * `nightjar ctl` or `nightjar top`. options.c parses the arguments. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -20,6 +20,7 @@ static const struct nj_app nightjar = {
         "                                          print the file that equals them\n"
         "       nightjar doctor [--help]           is this host ready for a NIC?\n"
         "       nightjar ctl [--help]              look into a running server, change its limits\n"
+        "       nightjar top                       watch it on the terminal\n"
         "\n"
         "Serves a folder over HTTP/2 and HTTP/1.1, in cleartext and over TLS 1.3, from its own\n"
         "TCP stack on DPDK.\n"
@@ -32,8 +33,8 @@ static const struct nj_app nightjar = {
         "  nightjar --config /etc/nightjar/nightjar.conf\n",
 };
 
-/* Become nightjar-ctl (app/ctl/ctl.h), which is beside this program. Returns the exit status if it
- * cannot be run. */
+/* Become nightjar-ctl (app/ctl/ctl.h), which is beside this program. `argv`: its arguments, after
+ * any text. Returns the exit status if it cannot be run. */
 static int become_ctl(char **argv)
 {
     static const char name[] = "nightjar-ctl";
@@ -46,7 +47,7 @@ static int become_ctl(char **argv)
         memcpy(path + n, name, sizeof name);
         execv(path, argv);
     }
-    fprintf(stderr, "nightjar: ctl: cannot run %s: %s\n", n > 0 ? path : name, strerror(errno));
+    fprintf(stderr, "nightjar: cannot run %s: %s\n", n > 0 ? path : name, strerror(errno));
     return 3; /* as if no server was found */
 }
 
@@ -65,6 +66,10 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "ctl") == 0) {
         nj_app_unblock_signals();
         return become_ctl(argv + 1);
+    }
+    if (argc > 1 && strcmp(argv[1], "top") == 0) {
+        nj_app_unblock_signals();
+        return become_ctl(argv); /* its command is "top" */
     }
     nj_server_config_init(&config);
     return nj_app_run(argc, argv, &nightjar, &config);

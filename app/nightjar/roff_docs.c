@@ -127,7 +127,9 @@ static const char man_begin[] =
     ".B nightjar doctor\n"
     "checks whether this host is ready for a NIC.\n"
     ".B nightjar ctl\n"
-    "looks into a running server and changes its limits, see\n"
+    "looks into a running server and changes its limits, and\n"
+    ".B nightjar top\n"
+    "watches it on the terminal, see\n"
     ".BR nightjar\\-ctl (1).\n"
     ".SH OPTIONS\n"
     "A key is that of the file, in its section.\n"
@@ -446,12 +448,15 @@ static const char ctl_begin[] =
     ".\\\" app/nightjar/roff_docs.c.\n"
     ".TH NIGHTJAR\\-CTL 1 \"\" \"nightjar " NJ_RELEASE "\" \"User Commands\"\n"
     ".SH NAME\n"
-    "nightjar\\-ctl \\- look into a running nightjar, and change its limits\n"
+    "nightjar\\-ctl \\- look into a running nightjar, watch it, and change its limits\n"
     ".SH SYNOPSIS\n"
     ".SY nightjar\\~ctl\n"
     ".RI [ options ]\n"
     ".I COMMAND\n"
     ".RI [ arguments ]\n"
+    ".YS\n"
+    ".SY nightjar\\~top\n"
+    ".RI [ options ]\n"
     ".YS\n"
     ".SH DESCRIPTION\n"
     "Asks a server over the Unix socket of its management listener.\n"
@@ -471,6 +476,7 @@ static const char ctl_end[] = ".SH EXAMPLES\n"
                               "nightjar ctl transfers client=192.0.2.0/24\n"
                               "nightjar ctl block \\-\\-for 10m 192.0.2.7\n"
                               "nightjar ctl \\-\\-json get latency | jq .total.p99_us\n"
+                              "nightjar top \\-\\-interval 5\n"
                               ".EE\n"
                               ".SH SEE ALSO\n"
                               ".BR nightjar (1),\n"
@@ -495,7 +501,17 @@ void write_ctl_man(void)
     for (const struct ctl_option *o = ctl_options; o < ctl_options + CTL_N_OPTIONS; o++) {
         fputs(".TP\n", stdout);
         put_option(o->name, o->value);
+        if (o->letter)
+            printf("(\\fB\\-%c\\fR) ", o->letter);
         put_roff(o->help);
+        putchar('\n');
+    }
+    fputs(".SH KEYS OF NIGHTJAR TOP\n", stdout);
+    for (const struct ctl_top_key *k = ctl_top_keys; k->keys; k++) {
+        fputs(".TP\n\\fB", stdout);
+        put_roff(k->keys);
+        fputs("\\fR\n", stdout);
+        put_roff(k->help);
         putchar('\n');
     }
     fputs(".SH EXIT STATUS\n", stdout);

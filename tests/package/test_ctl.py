@@ -31,8 +31,9 @@ def answer(value, status=200):
 
 
 class Fake:
-    """Accepts connections at a Unix socket. Answers each request by `answers` {"GET /path": bytes},
-    404 for others; None: no answer. `requests` has what was asked, with the body."""
+    """Accepts connections at a Unix socket. Answers each request by `answers` {"GET /path": bytes,
+    or a function that returns them}, 404 for others; None: no answer. `requests` has what was
+    asked, with the body."""
 
     def __init__(self, path, answers):
         self.path, self.answers, self.requests, self.open = path, answers, [], []
@@ -74,6 +75,8 @@ class Fake:
             self.requests.append((target, body.decode()))
             data = b""
             reply = self.answers.get(target, answer({"error": "no such thing"}, 404))
+            if callable(reply):
+                reply = reply()
             if reply is None:
                 continue
             connection.sendall(reply)

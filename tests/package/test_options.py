@@ -173,7 +173,7 @@ class Completions(unittest.TestCase):
         for program, path in ("nightjar", PROGRAM), ("nightjar-load", LOAD):
             options = options_of_help(path)
             self.assertGreater(len(options), 20)
-            first = [] if program == "nightjar-load" else ["doctor", "convert", "ctl"]
+            first = [] if program == "nightjar-load" else ["doctor", "convert", "ctl", "top"]
             self.assertEqual([*first, "--", *options], self.complete(program, ""))
             self.assertEqual(["--", *options], self.complete(program, "-"))
 
@@ -212,6 +212,7 @@ class Completions(unittest.TestCase):
         self.assertIn("--socket", options)
         self.assertEqual(commands + options, self.complete("nightjar", "ctl", ""))
         self.assertEqual(["clients", "classes"], self.complete("nightjar", "ctl", "cl"))
+        self.assertEqual(options, self.complete("nightjar", "top", ""))
         self.assertEqual(["_nightjar-load"], self.complete("nightjar", "ctl", "--socket",
                                                            "_nightjar-"))
 
@@ -220,9 +221,9 @@ class Completions(unittest.TestCase):
         """As in bash."""
         specs = run("zsh", "-fc", '_arguments() { print -rl -- "$@" }; words=(nightjar ctl --); '
                     "CURRENT=3; source $1", "zsh", os.path.join(self.folder, "_nightjar"))
-        self.assertEqual(["socket", "json", "timeout", "help"],
+        self.assertEqual(["socket", "json", "timeout", "interval", "once", "help"],
                          re.findall(r"^--([\w-]+)\[", specs, re.M))
-        self.assertRegex(specs, r"(?m)^2:command:\(status limits .*version\)$")
+        self.assertRegex(specs, r"(?m)^2:command:\(status limits .*version top\)$")
 
     @unittest.skipUnless(shutil.which("zsh"), "no zsh")
     def test_zsh_completes_doctor(self):
