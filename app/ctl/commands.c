@@ -201,10 +201,10 @@ static const struct ctl_column block_columns[] = {{"network", "network", CTL_PLA
 static enum ctl_status run_transfers(struct ctl *c)
 {
     static const struct ctl_column columns[] = {
-        {"id", "id", CTL_PLAIN},          {"client", "client", CTL_PLAIN},
-        {"class", "class", CTL_PLAIN},    {"bytes_per_s", "rate", CTL_BYTES_PER_S},
+        {"id", "id", CTL_PLAIN},           {"client", "client", CTL_PLAIN},
+        {"class", "class", CTL_PLAIN},     {"bytes_per_s", "rate", CTL_BYTES_PER_S},
         {"bytes_done", "done", CTL_BYTES}, {"bytes_left", "left", CTL_BYTES},
-        {"why", "why", CTL_PLAIN},        {"path", "path", CTL_PLAIN}};
+        {"why", "why", CTL_PLAIN},         {"path", "path", CTL_PLAIN}};
 
     return show_table(c, "transfers", columns, NJ_ARRAY_LEN(columns));
 }
@@ -472,11 +472,10 @@ enum ctl_status ctl_run(struct ctl *c, enum ctl_command_id command)
         [CTL_CMD_STATUS] = run_status,   [CTL_CMD_LIMITS] = run_limits,
         [CTL_CMD_CLIENTS] = run_clients, [CTL_CMD_CLASSES] = run_classes,
         [CTL_CMD_SHARDS] = run_shards,   [CTL_CMD_TRANSFERS] = run_transfers,
-        [CTL_CMD_KILL] = run_kill, [CTL_CMD_BLOCKS] = run_blocks,
-        [CTL_CMD_BLOCK] = run_block, [CTL_CMD_UNBLOCK] = run_unblock,
-        [CTL_CMD_GET] = run_get,
-        [CTL_CMD_RELOAD] = run_reload,   [CTL_CMD_METRICS] = run_metrics,
-        [CTL_CMD_VERSION] = run_version,
+        [CTL_CMD_KILL] = run_kill,       [CTL_CMD_BLOCKS] = run_blocks,
+        [CTL_CMD_BLOCK] = run_block,     [CTL_CMD_UNBLOCK] = run_unblock,
+        [CTL_CMD_GET] = run_get,         [CTL_CMD_RELOAD] = run_reload,
+        [CTL_CMD_METRICS] = run_metrics, [CTL_CMD_VERSION] = run_version,
     };
 
     return run[command](c);

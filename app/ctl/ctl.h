@@ -84,7 +84,7 @@ struct ctl {
     struct ctl_client *client;
     bool json;
     const char *for_time; /* of --for; NULL: not given */
-    int argc; /* its arguments */
+    int argc;             /* its arguments */
     char **argv;
 };
 

@@ -12,7 +12,12 @@
 
 /* --- values --------------------------------------------------------------------------------- */
 
-/* A value that is neither an object nor a list. */
+static bool is_scalar(const json_t *value)
+{
+    return !json_is_object(value) && !json_is_array(value);
+}
+
+/* Of a scalar; "-" for others. */
 static void format_value(const json_t *value, enum ctl_unit unit, char text[CELL_BYTES])
 {
     json_int_t n = json_integer_value(value);

@@ -42,12 +42,12 @@ static const struct top_column clients[] = {
 static const struct top_column transfers[] = {
     {"client", "CLIENT", TOP_TEXT, 15, 39, false},
     {"path", "PATH", TOP_TEXT, 14, 80, true},
-    {"rate", "RATE", TOP_BYTES_PER_S, 12, 0, false},
-    {"done", "DONE", TOP_BYTES, 10, 0, false},
+    {"bytes_per_s", "RATE", TOP_BYTES_PER_S, 12, 0, false},
+    {"bytes_done", "DONE", TOP_BYTES, 10, 0, false},
     {"left_s", "LEFT", TOP_SECONDS, 7, 0, false},
     {"why", "WHY", TOP_TEXT, 13, 20, false},
     {"class", "CLASS", TOP_TEXT, 10, 24, false},
-    {"left", "BYTES LEFT", TOP_BYTES, 10, 0, false},
+    {"bytes_left", "BYTES LEFT", TOP_BYTES, 10, 0, false},
 };
 
 static const struct top_column refusals[] = {

@@ -279,9 +279,9 @@ static json_t *transfers_of(const struct span *s)
             set_id(row, "", text(one, "id"));
         else
             set_id(row, client, text(one, "path"));
-        if (number(one, "rate") > 0 && has_number(one, "left"))
+        if (number(one, "bytes_per_s") > 0 && has_number(one, "bytes_left"))
             json_object_set_new(row, "left_s",
-                                json_real(number(one, "left") / number(one, "rate")));
+                                json_real(number(one, "bytes_left") / number(one, "bytes_per_s")));
         json_array_append_new(rows, row);
     }
     return rows;

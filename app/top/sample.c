@@ -7,9 +7,10 @@
 #include "ctl/ctl.h"
 #include "top/top.h"
 
-#define ALWAYS       TOP_N_PANELS
-#define CLIENTS_MAX  "200"
-#define TARGET_BYTES 200u
+#define ALWAYS        TOP_N_PANELS
+#define CLIENTS_MAX   "200"
+#define TRANSFERS_MAX "1000"
+#define TARGET_BYTES  200u
 
 static double now_s(clockid_t clock)
 {
@@ -134,7 +135,9 @@ json_t *top_sample(struct ctl_client *client, const struct top_query *query, cha
         if (!is_wanted || !has_command(sample, parts[i].name))
             continue;
         snprintf(target, sizeof target, "/api/v1/%s%s%s", parts[i].name,
-                 parts[i].panel == TOP_CLIENTS ? "?limit=" CLIENTS_MAX "&by=" : "",
+                 parts[i].panel == TOP_CLIENTS     ? "?limit=" CLIENTS_MAX "&by="
+                 : parts[i].panel == TOP_TRANSFERS ? "?limit=" TRANSFERS_MAX
+                                                   : "",
                  parts[i].panel == TOP_CLIENTS ? query->clients_by : "");
         answer = get(client, target, why, why_bytes);
         ok = answer != NULL;

@@ -10,7 +10,7 @@
 #include "mgmt/blocks.h"
 #include "mgmt/transfers.h"
 
-#define SHOWN 100u
+#define SHOWN               100u
 /* An answer of telemetry holds 16 KiB, and a transfer takes up to 600 bytes of it. */
 #define SHOWN_TELEMETRY     10u
 #define SHOWN_MAX_TELEMETRY 20u

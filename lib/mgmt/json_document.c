@@ -220,8 +220,9 @@ unsigned nj__mgmt_block_network(const struct nj_mgmt_view *v, const char *what, 
 
     if (!nj_mgmt_parse_network(what, n, &net) ||
         (what[n] && (!nj_parse_seconds(what + n + 1, &seconds) || seconds < 1)))
-        return refuse(422, "expected an address or a network, and perhaps a time from 1s on: "
-                           "198.18.0.0/24,10m",
+        return refuse(422,
+                      "expected an address or a network, and perhaps a time from 1s on: "
+                      "198.18.0.0/24,10m",
                       out);
     if (seconds > NJ_BLOCK_SECONDS_MAX)
         return refuse(422, "expected a time of at most 366d", out);

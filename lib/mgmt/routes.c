@@ -46,7 +46,8 @@ static unsigned version(struct nj__mgmt_request *r, FILE *out)
     return 200;
 }
 
-/* --- metrics and commands ---------------------------------------------------------------------- */
+/* --- metrics and commands ----------------------------------------------------------------------
+ */
 
 static unsigned metrics(struct nj__mgmt_request *r, FILE *out)
 {

@@ -42,7 +42,7 @@ struct nj_server {
     struct nj_access_log *access;   /* NULL: none */
     struct nj_service service;
     struct nj_mgmt_reloads reloads;
-    struct nj_mgmt_view view;  /* while the shards exist */
+    struct nj_mgmt_view view; /* while the shards exist */
     struct nj_management management;
     struct nj_upgrade upgrade; /* main thread until the supervisor starts, then the supervisor's;
                                   a worker looks at its `file` */

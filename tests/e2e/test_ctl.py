@@ -115,7 +115,7 @@ class Handlers(CtlCase):
 
 
 class Transfers(CtlCase):
-    policy = POLICY + "[class slow]\npath = /10MiB\nrequest_rate = 100KiB/s\n"
+    policy = "[server]\ndeny_action = reset\n" + POLICY + "[class slow]\npath = /10MiB\nrequest_rate = 100KiB/s\n"
 
     def download(self, *options):
         """A download of which the server has sent a part."""
@@ -162,6 +162,7 @@ class Transfers(CtlCase):
     def test_a_block_ends_and_refuses(self):
         client = self.download("--http2-prior-knowledge")
         address = self.transfers(1)[0]["client"]
+        self.addCleanup(self.run_ctl, "unblock", address)
         self.assertIn(address, self.ctl("block", address, "--for", "1h"))
         self.assertNotEqual(0, client.wait(60))
         blocks = self.json("blocks")

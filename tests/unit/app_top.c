@@ -164,8 +164,9 @@ Test(app_top, limits)
 
 Test(app_top, transfers)
 {
-    make(NULL, "{'transfers':{'transfers':[{'client':'c','path':'/p','rate':10,'left':50},"
-               "{'client':'c','path':'/q','rate':0,'left':50},{'id':'7'},3]}}");
+    make(NULL,
+         "{'transfers':{'transfers':[{'client':'c','path':'/p','bytes_per_s':10,'bytes_left':50},"
+         "{'client':'c','path':'/q','bytes_per_s':0,'bytes_left':50},{'id':'7'},3]}}");
     cr_expect_eq(number(row(TOP_TRANSFERS, 0), "left_s"), 5);
     cr_expect_eq(number(row(TOP_TRANSFERS, 1), "left_s"), -1);
     cr_expect_str_eq(top_row_id(row(TOP_TRANSFERS, 0)), "c /p");
