@@ -26,6 +26,9 @@ class CtlCase(ServerCase):
         if "--management-socket" not in options.stdout:
             raise unittest.SkipTest("this server has no management listener")
         super().setUpClass()
+        until("it is ready", lambda: not subprocess.run(
+            [server_path(), "ctl", "--socket", cls.socket, "status"],
+            stdout=subprocess.DEVNULL).returncode)
 
     @classmethod
     def prepare(cls):
@@ -115,7 +118,8 @@ class Handlers(CtlCase):
 
 
 class Transfers(CtlCase):
-    policy = "[server]\ndeny_action = reset\n" + POLICY + "[class slow]\npath = /10MiB\nrequest_rate = 100KiB/s\n"
+    policy = ("[server]\ndeny_action = reset\n" + POLICY +
+              "[class slow]\npath = /10MiB\nrequest_rate = 100KiB/s\n")
 
     def download(self, *options):
         """A download of which the server has sent a part."""

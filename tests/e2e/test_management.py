@@ -296,7 +296,7 @@ class Readiness(Own):
         client.ping()
         server = self.world.server
         until("the connection counted", lambda: server.stats()["connections"] == 1)
-        self.assertEqual(200, self.ask("/ready").status)
+        until("it is ready", lambda: self.ask("/ready").status == 200)
         server.signal()
         until("it stops", lambda: self.ask("/ready").status == 503)
         self.assertEqual("the server stops\n", self.ask("/ready").text)
@@ -325,6 +325,7 @@ class Readiness(Own):
     def test_a_port_without_a_link(self):
         self.make_world()
         self.world.start()
+        until("it is ready", lambda: self.ask("/ready").status == 200)
         self.world.client("ip", "link", "set", "nj0", "down")
         until("no link", lambda: self.ask("/ready").status == 503)
         self.assertRegex(self.ask("/ready").text, r"^port 0 \(net_tap0\) has no link\n$")

@@ -42,8 +42,10 @@ def one_client(client, key, **more):
 CLIENTS = [one_client("198.18.0.1", "662b659d0ddf3230", bytes=3 << 30, streams=1),
            one_client("2001:db8:0:1::/64", "662b659d0ddf3231", bytes=2 << 20, streams=12)]
 TRANSFERS = [{"client": "198.18.0.1", "class": "iso", "path": "/pub/linux/releases/12/images/x.iso",
-              "bytes_per_s": 2 * MIB, "bytes_done": 100 * MIB, "bytes_left": 120 * MIB, "why": "class"},
-             {"client": "198.18.0.2", "class": "default", "path": EVIL, "bytes_per_s": 0, "bytes_done": 5,
+              "bytes_per_s": 2 * MIB, "bytes_done": 100 * MIB, "bytes_left": 120 * MIB,
+              "why": "class"},
+             {"client": "198.18.0.2", "class": "default", "path": EVIL, "bytes_per_s": 0,
+              "bytes_done": 5,
               "bytes_left": 7, "why": "receiver"}]
 
 
@@ -153,7 +155,8 @@ class Once(TopCase):
     def test_answers_of_other_forms(self):
         """Nothing breaks if members are absent or of another type."""
         for value in ({}, {"x": 3}, [3, None, "x", [], {}], "x", -5, [{"name": "x", "bytes": "y"}],
-                      [{"name": "x", "number": 1e308, "bytes": -1, "bytes_per_s": 1e308, "bytes_left": 5}] * 3):
+                      [{"name": "x", "number": 1e308, "bytes": -1, "bytes_per_s": 1e308,
+                        "bytes_left": 5}] * 3):
             with self.subTest(value=value):
                 fake = self.serve(transfers=True)
                 for name in (*COMMANDS, "transfers", "clients?limit=200&by=bytes"):
