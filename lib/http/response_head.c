@@ -4,6 +4,7 @@
 #include "http/response_head.h"
 
 #include "base/compiler.h"
+#include "base/status_reason.h"
 #include "http/site/site_fields.h"
 
 /* Each response has a date (RFC 9110 6.6.1). */
@@ -36,42 +37,6 @@ void nj_resp_head_add_by_status(struct nj_resp_head *r, uint16_t status, struct 
 }
 
 /* --- errors -------------------------------------------------------------------------------- */
-
-static struct nj_str error_text(uint16_t status)
-{
-    switch (status) {
-    case 301:
-        return NJ_STR("301 Moved Permanently\n");
-    case 302:
-        return NJ_STR("302 Found\n");
-    case 307:
-        return NJ_STR("307 Temporary Redirect\n");
-    case 308:
-        return NJ_STR("308 Permanent Redirect\n");
-    case 400:
-        return NJ_STR("400 Bad Request\n");
-    case 403:
-        return NJ_STR("403 Forbidden\n");
-    case 404:
-        return NJ_STR("404 Not Found\n");
-    case 405:
-        return NJ_STR("405 Method Not Allowed\n");
-    case 412:
-        return NJ_STR("412 Precondition Failed\n");
-    case 414:
-        return NJ_STR("414 URI Too Long\n");
-    case 416:
-        return NJ_STR("416 Range Not Satisfiable\n");
-    case 431:
-        return NJ_STR("431 Request Header Fields Too Large\n");
-    case 501:
-        return NJ_STR("501 Not Implemented\n");
-    case 503:
-        return NJ_STR("503 Service Unavailable\n");
-    default:
-        return NJ_STR("500 Internal Server Error\n");
-    }
-}
 
 static struct nj_text_body *text_body_of(const struct nj_body *body)
 {
@@ -128,5 +93,5 @@ void nj_respond_error(struct nj_txn *t, uint16_t status, struct nj_field extra)
 
 void nj_respond_error_text(struct nj_txn *t, uint16_t status, struct nj_field extra)
 {
-    error(t, status, error_text(status), extra);
+    error(t, status, nj_status_text(status), extra);
 }

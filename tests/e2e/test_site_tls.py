@@ -133,7 +133,9 @@ class SiteTls(SiteTlsCase):
         client = self.connect("one.test")
         for host, status in (("one.test", 200), ("two.test", 421), ("SAME.test:443", 200),
                              ("three.test", 421), ("one.test", 200)):
-            self.assertEqual(status, client.get("/one", **{":authority": host})[0], host)
+            got = client.get("/one", **{":authority": host})
+            self.assertEqual(status, got[0], host)
+            self.assertEqual(status == 421, got[2] == b"421 Misdirected Request\n", host)
 
     def test_cleartext_is_not_misdirected(self):
         for host in SITES:
