@@ -276,10 +276,12 @@ static int report_files_as(struct nj__report *r, const struct nj_settings *s,
     int n_bad = 0;
 
     for (uint32_t i = 0; i < n; i++) {
+        bool ok = nj__needed_files_check(&file[i], 1, user, why, sizeof why) == 0;
+        if (ok && s->config->explain)
+            continue;
         nj__report_item(r, "file", file[i].path, NULL, 0);
         if (file[i].option)
             nj__report_value(r, "of", "%s", file[i].option);
-        bool ok = nj__needed_files_check(&file[i], 1, user, why, sizeof why) == 0;
         nj__report_value(r, "user", "%s", user->name);
         nj__report_value(r, "may", "%s", ok ? may[file[i].need] : "not use it");
         if (ok)
@@ -398,10 +400,12 @@ int nj_server_check(const struct nj_server_config *config)
         rc = -1;
     if (rc != 0 && settings.policy)
         nj_policy_file_name_source(settings.policy, &copy, why, sizeof why);
-    bool reported = rc == 0 && !copy.explain;
+    bool reported = rc == 0;
     if (rc == 0 && copy.explain) {
         r.shows_places = true;
         rc = nj__config_explain(&settings, tls, &r, why, sizeof why);
+        reported = rc == 0;
+        rc = reported ? report_files(&r, &settings, &user) : rc;
     } else if (rc == 0) {
         for (uint32_t i = 0; i < settings.listeners.n; i++)
             nj__report_listener(&r, &settings, i);

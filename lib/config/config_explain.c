@@ -401,8 +401,9 @@ void nj__report_listener(struct nj__report *r, const struct nj_settings *s, uint
         nj__report_value(r, "proxy_protocol", "each connection begins with a PROXY header");
 }
 
-/* Those at the port of the URL, or if it names none and there are none, those at other ports. */
-static void report_listeners(const struct explain *x)
+/* Those at the port of the URL, or if it names none and there are none, those at other ports.
+ * Returns how many. */
+static uint32_t report_listeners(const struct explain *x)
 {
     const struct nj_listeners *all = &x->s->listeners;
     struct nj_str host = nj_host_of_authority(x->authority);
@@ -423,10 +424,11 @@ static void report_listeners(const struct explain *x)
                 nj__report_value(x->r, "note", "the URL's port is %u", port);
         }
     if (n > 0)
-        return;
+        return n;
     nj__report_item(x->r, "listener", "none", NULL, 0);
     nj__report_value(x->r, "note", "no port speaks %s%s", x->is_tls ? "https" : "http",
                      x->port ? " at the port of the URL" : "");
+    return 0;
 }
 
 void nj__report_certificate(struct nj__report *r, const struct nj_tls_cert_text *cert)
@@ -469,7 +471,11 @@ static void explain_rules(struct explain *x, const struct nj_sites *sites)
     if (site != UINT32_MAX)
         find_sections(x, site);
     report_request(x);
-    report_listeners(x);
+    if (report_listeners(x) == 0 && !x->f->trusted) { /* which may end TLS at another port */
+        nj__report_item(x->r, "answer", NULL, NULL, 0);
+        nj__report_value(x->r, "status", "none: nothing listens there");
+        return;
+    }
     if (x->is_tls && x->tls)
         report_certificate_of_host(x);
     report_sections(x);

@@ -83,8 +83,10 @@ class Explain(ServerCase):
         items = self.explain("http://www.example.org/inside/x", "--explain-from", "192.0.2.7")
         self.assertEqual(os.path.join(self.root, "inside/x"), self.item(items, "answer")[1]["file"])
         self.assertEqual("inside", self.item(items, "request")[1]["lists"])
-        self.assertEqual("none", self.item(self.explain("https://www.example.org/"),
-                                           "listener")[0]["name"])
+        for url in ("https://www.example.org/", "http://www.example.org:81/moved"):
+            items = self.explain(url)
+            self.assertEqual("none", self.item(items, "listener")[0]["name"])
+            self.assertEqual("none: nothing listens there", self.item(items, "answer")[1]["status"])
 
     def test_mistakes(self):
         for options in (("ftp://x/",), ("http:///x",), ("http://x:0/",), ("http://x:a/",),
@@ -96,3 +98,20 @@ class Explain(ServerCase):
                               timeout=time_limit())
         self.assertEqual(2, done.returncode)
         self.assertIn("need --check", done.stderr)
+
+    def test_errors_of_check(self):
+        """A file that the server's user cannot read: the same errors as without --explain."""
+        secret = os.path.join(self.world.scratch, "secret.conf")
+        with open(secret, "w", encoding="ascii") as f:
+            f.write(self.policy)
+        os.chmod(secret, 0o600)
+        told = []
+        for more in ((), ("--explain", "http://www.example.org/")):
+            done = subprocess.run([server_path(), "--check", "--root", self.root, "--config",
+                                   secret, *more], capture_output=True, text=True,
+                                  timeout=time_limit())
+            self.assertEqual(2, done.returncode)
+            told.append([line.partition("error:")[2] for line in done.stderr.splitlines()
+                         if "error:" in line])
+        self.assertIn("cannot read it", told[0][0])
+        self.assertEqual(*told)
