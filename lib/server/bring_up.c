@@ -128,7 +128,8 @@ static void close_policy(struct nj_server *s)
 
 static bool open_tls(struct nj_server *s)
 {
-    return nj__tls_identity_open(&s->tls, &s->settings, s->why, sizeof s->why) == 0;
+    s->has_bad_files = nj__tls_identity_open(&s->tls, &s->settings, s->why, sizeof s->why) != 0;
+    return !s->has_bad_files;
 }
 
 static void close_tls(struct nj_server *s)

@@ -409,6 +409,7 @@ static int run(int eal_argc, char **eal_argv, const struct nj_server_config *con
         wait_for_signals(s, set);
     else
         nj_log(NJ_LEVEL_ERROR, "%s", why);
+    int failed = s->has_bad_files ? NJ_EXIT_USAGE : NJ_EXIT_FAILED;
     if (nj_server_free(s) != 0) {
         (void)nj_log_writer_stop(nj_output_wait_left_ms(&output_wait));
         _exit(NJ_EXIT_FAILED); /* a handler that did not return may still use memory and the EAL */
@@ -416,7 +417,7 @@ static int run(int eal_argc, char **eal_argv, const struct nj_server_config *con
     nj_eal_cleanup();
     if (reports_crashes)
         nj_crash_report_remove();
-    return rc == 0 ? 0 : NJ_EXIT_FAILED;
+    return rc == 0 ? 0 : failed;
 }
 
 int nj_server_run(int eal_argc, char **eal_argv, const struct nj_server_config *config)

@@ -25,6 +25,7 @@ struct nj_server {
     char why[512];             /* the reason when a step of bring-up fails */
     size_t n_steps_up;         /* completed steps of bring-up */
     bool is_program;           /* runs as nj_server_run(): owns signals, stderr and the EAL's end */
+    bool has_bad_files;        /* certificates, keys: the same start fails again */
     bool is_stuck;             /* a thread did not end; the memory that it uses stays allocated */
     struct nj_output_wait *output_wait; /* of the process */
 
