@@ -79,6 +79,6 @@ struct nj_str nj_status_reason(uint16_t status)
     struct nj_str text = nj_status_text(status);
 
     if (text.n_bytes == 0)
-        return text; /* it may be empty (RFC 9112 4) */
+        return text;                                      /* it may be empty (RFC 9112 4) */
     return (struct nj_str){text.p + 4, text.n_bytes - 5}; /* "200 OK\n" */
 }

@@ -139,8 +139,8 @@ struct scan {
     const struct scan *parent; /* of the file that includes this one */
     struct nj_diags *faults;
     struct nj_ini *ini;
-    uint32_t line;
-    bool in_section; /* a valid one; entries of an invalid section are skipped */
+    uint32_t line, include_line; /* the latter of one that ended a section, or 0 */
+    bool in_section;             /* a valid one; entries of an invalid section are skipped */
     bool saw_section;
     bool cuts;        /* a comment begins right behind the text of the line */
     char *free_space; /* unused part of ini->store */
@@ -313,6 +313,7 @@ static void include(struct scan *s, struct nj_str value)
     const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
     const char *pattern = strpbrk(name, "*?[");
     char *path = nj_ini_path_beside(s->file, name);
+    s->include_line = s->saw_section ? s->line : s->include_line;
     s->in_section = s->saw_section = false;
     if (s->id.st_ino == 0)
         nj_diag_at(s->faults, s, "include: expected in a file only");
@@ -357,7 +358,11 @@ static void parse_entry(struct scan *s, struct nj_str line)
                    key.p, NJ_INI_VALUE_BYTES - 1);
     else if (nj_str_eq(key, NJ_STR("include")))
         include(s, value);
-    else if (!s->in_section && !s->saw_section)
+    else if (!s->saw_section && s->include_line > 0)
+        nj_diag_at(s->faults, s,
+                   "%.*s: expected a [SECTION] before it: the include on line %u ended the section",
+                   (int)key.n_bytes, key.p, s->include_line);
+    else if (!s->saw_section)
         nj_diag_at(s->faults, s, "%.*s: expected a [SECTION] before it", (int)key.n_bytes, key.p);
     else if (s->ini->n_entries == NJ_INI_ENTRIES_MAX)
         nj_diag_at(s->faults, s, "too many keys: expected at most %u", NJ_INI_ENTRIES_MAX);

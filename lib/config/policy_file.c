@@ -129,7 +129,7 @@ static void report_unknown_key(struct nj__policy_reader *r, struct section *s,
 
     const char *ours = nj__policy_our_word(e->key);
     if (ours)
-        snprintf(where, sizeof where, "here it is %s", ours);
+        snprintf(where, sizeof where, "%s%s", ours[0] == 'n' ? "" : "here it is ", ours);
     else if (!find_elsewhere(s, e->key, where, sizeof where)) {
         const char *near = nj__policy_closest_name(e->key, key_name, s);
         nj_option_key(&(struct nj_option){.name = near ? near : ""}, meant);
@@ -220,7 +220,7 @@ static enum kind unknown_section(struct nj__policy_reader *r, const struct secti
     const char *near = nj__policy_closest_name(word, section_name, NULL),
                *ours = nj__policy_our_word(word);
 
-    if (ours)
+    if (ours && ours[0] != 'n')
         return section_error(r, s, ours);
     if (!near)
         return section_error(r, s,
@@ -411,7 +411,8 @@ static void read_config(struct nj__policy_reader *r, const struct nj_option *o,
     now = r->file_config;
     now.root = NULL;
     if (nj__settings_read_http(&settings, why, sizeof why) != 0) {
-        nj_diag_at(r->faults, e, "%s", why + strspn(why, "-"));
+        const char *rest = why + strcspn(why, " :"); /* behind the name of the option */
+        nj_diag_at(r->faults, e, "%s%s%s", e->key, *rest == ' ' ? " =" : "", rest);
         r->file_config = before;
     }
 }

@@ -77,6 +77,13 @@ const char *nj__policy_closest_name(const char *word, const char *(*name)(void *
 
 /* Words of other servers, and ours. */
 static const char *const foreign[][2] = {
+    {"auth_basic",
+     "nightjar has no such thing: allow and deny take lists, client_cert certificates"},
+    {"default_server", "a section [site default]"},
+    {"fastcgi_pass", "nightjar has no such thing"},
+    {"gzip",
+     "nightjar has no such thing: it sends compressed siblings of files, see docs/files.md"},
+    {"proxy_pass", "nightjar has no such thing"},
     {"add_header", "header = add NAME: VALUE in [site] or [path]"},
     {"autoindex", "listing in [files], [site] or [path]"},
     {"client_max_body_size", "max_body in [limits]"},
@@ -89,9 +96,9 @@ static const char *const foreign[][2] = {
     {"return", "redirect = 301 URL in [site] or [path]"},
     {"server_name", "a section [site NAME]"},
     {"server_tokens", "header = remove Server in [site]"},
-    {"ssl_certificate", "cert in [tls]"},
-    {"ssl_certificate_key", "key in [tls]"},
-    {"ssl_client_certificate", "client_ca in [tls]"},
+    {"ssl_certificate", "cert in [site NAME] or [tls]"},
+    {"ssl_certificate_key", "key in [site NAME] or [tls]"},
+    {"ssl_client_certificate", "client_ca in [site NAME] or [tls]"},
     {"try_files", "try = $path, /FILE in [site] or [path]"},
     {"virtualhost", "a section [site NAME]"},
     {"vhost", "a section [site NAME]"},

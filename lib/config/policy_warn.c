@@ -29,7 +29,7 @@ static bool is_always(struct nj_hours h)
 /* What a value has around it, or at its end, and is probably not meant as a part of it; or NULL. */
 static const char *looks_like_syntax(const char *v)
 {
-    const char *end = v + strlen(v) - 1;
+    const char *end = v + strlen(v) - (*v != '\0');
 
     for (const char *p = v; (p = strchr(p, ';')); p++)
         if (p > v && (p[-1] == ' ' || p[-1] == '\t'))
@@ -47,7 +47,8 @@ static void warn_of_text(const struct warn_ctx *w)
 
     for (uint32_t i = 0; i < w->f->ini->n_entries; i++) {
         const struct nj_ini_entry *e = &w->f->ini->entry[i];
-        const char *what = looks_like_syntax(e->value);
+        const char *value = strcmp(e->key, "header") == 0 ? strchr(e->value, ':') : NULL;
+        const char *what = looks_like_syntax(value ? value + strspn(value, ": \t") : e->value);
         if (what)
             nj__warn(w, e, "%s = %.80s: %s", e->key, e->value, what);
         if (e->is_cut)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Checks that the settings of TLS fit together, finds what each site has for TLS, and reads the
  * files. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,14 +35,18 @@ static int read_pairs(struct nj_settings *s, uint32_t site, char *why, size_t n)
         else if (!is_cert && n_keys++ < CERTS_MAX)
             pair[n_keys - 1].key = e->value;
     }
-    sites->tls[site] = (struct nj_tls_set){
-        .identities = pair, .n_identities = n_certs, .file = at->file, .line = at->line};
-    if (n_certs == n_keys && n_certs <= CERTS_MAX)
-        return 0;
-    return nj_set_error(why, n,
-                        "%s:%u: each cert of [%s] needs its key, and %u of each are possible: "
-                        "there are %u certificates and %u keys",
-                        first->file, first->line, at->name, CERTS_MAX, n_certs, n_keys);
+    sites->tls[site] = (struct nj_tls_set){.identities = pair, .n_identities = n_certs};
+    if (n_certs != n_keys)
+        return nj_set_error(why, n,
+                            "%s:%u: each cert of [%s] needs its key: lines with cert: %u, with "
+                            "key: %u",
+                            first->file, first->line, at->name, n_certs, n_keys);
+    return n_certs <= CERTS_MAX
+               ? 0
+               : nj_set_error(why, n,
+                              "%s:%u: [%s] has %u certificates: expected at most "
+                              "%u",
+                              first->file, first->line, at->name, n_certs, CERTS_MAX);
 }
 
 /* Clients without a server name, or with one of no site, need a certificate, too. As nginx, the
@@ -235,6 +240,36 @@ static struct nj_sites *make_names(const struct nj_site_sections *sites, uint64_
     return names;
 }
 
+/* Puts "FILE:LINE: " before an error of a file, "PATH: ...". Of the keys with that path: one whose
+ * section has the certificate that the error names, too. */
+static void name_key(const struct nj_policy_file *f, char *why, size_t n)
+{
+    const struct nj_ini_entry *found = NULL;
+    bool is_sure = false;
+    char text[1024];
+
+    for (uint32_t i = 0; i < f->ini->n_sections; i++) {
+        const struct nj_ini_section *s = &f->ini->section[i];
+        bool has_cert = false;
+        for (uint32_t k = s->first; k < s->first + s->n; k++)
+            has_cert |=
+                strcmp(f->ini->entry[k].key, "cert") == 0 && strstr(why, f->ini->entry[k].value);
+        for (uint32_t k = s->first; k < s->first + s->n && !is_sure; k++) {
+            const struct nj_ini_entry *e = &f->ini->entry[k];
+            size_t len = strlen(e->value);
+            if (nj_config_word_index("cert|key|client_ca|ocsp", e->key) < 0 ||
+                strncmp(why, e->value, len) != 0 || why[len] != ':')
+                continue;
+            found = found && !has_cert ? found : e;
+            is_sure = has_cert;
+        }
+    }
+    if (found) {
+        snprintf(text, sizeof text, "%s:%u: %s", found->file, found->line, why);
+        snprintf(why, n, "%s", text);
+    }
+}
+
 int nj_settings_read_tls(const struct nj_settings *s, const struct nj_tls_server_config *running,
                          struct nj_tls_server_context **out, char *why, size_t why_bytes)
 {
@@ -259,5 +294,7 @@ int nj_settings_read_tls(const struct nj_settings *s, const struct nj_tls_server
     if (sites->n_sites > 0 && !(config.sites = make_names(sites, own->id)))
         return nj_set_error(why, why_bytes, "out of memory");
     *out = nj_tls_server_context_new(&config, why, why_bytes);
+    if (!*out)
+        name_key(s->policy, why, why_bytes);
     return *out ? 0 : -1;
 }

@@ -20,6 +20,17 @@ static void need(struct files *f, enum nj_file_need what, const char *option, co
         f->file[f->n++] = (struct nj_needed_file){.option = option, .path = path, .need = what};
 }
 
+static void need_key(struct files *f, enum nj_file_need what, const struct nj_ini_entry *e)
+{
+    uint32_t n = f->n;
+
+    need(f, what, e->key, e->value);
+    if (f->n > n) {
+        f->file[n].file = e->file;
+        f->file[n].line = e->line;
+    }
+}
+
 /* The types of media were read before; only a later server of this process reads them again. Who
  * makes the socket checks it. */
 uint32_t nj_settings_list_files(const struct nj_settings *s,
@@ -34,9 +45,9 @@ uint32_t nj_settings_list_files(const struct nj_settings *s,
     const struct nj_site_sections *sites = s->policy ? s->policy->sites : NULL;
     for (uint32_t i = 0; sites && i < sites->n_folders; i++)
         if (nj__site_folder_is_absolute(&sites->folders[i]))
-            need(&f, NJ_NEED_FOLDER, sites->folders[i].at->key, sites->folders[i].at->value);
+            need_key(&f, NJ_NEED_FOLDER, sites->folders[i].at);
     for (uint32_t i = 0; sites && i < sites->n_files; i++)
-        need(&f, NJ_NEED_READ, sites->files[i]->key, sites->files[i]->value);
+        need_key(&f, NJ_NEED_READ, sites->files[i]);
     need(&f, NJ_NEED_READ, "--config", c->policy_file);
     for (uint32_t i = 1; ini && i < ini->n_files; i++)
         need(&f, NJ_NEED_READ, "include", ini->file[i].name);

@@ -34,22 +34,24 @@ static int read_error_page(struct nj_settings *s, const char *text, char *why, s
     char *end;
     unsigned long status = strtoul(text, &end, 10);
 
-    if (end != text + 3 || status < 400 || status > 599 || end[0] != '=' ||
-        !nj_path_is_valid_file_path(nj_str_of(end + 1)))
+    const char *path = end + strspn(end, "= \t");
+
+    if (end != text + 3 || status < 400 || status > 599 || path == end ||
+        !nj_path_is_valid_file_path(nj_str_of(path)))
         return nj_set_error(
             why, n,
             "--error-page %s: expected a status from 400 to 599 and a file below the "
-            "root, e.g. 404=/404.html",
+            "root, e.g. 404=/404.html or 404 /404.html",
             text);
     for (uint32_t i = 0; i < files->n_error_pages; i++)
         if (files->error_page[i].status == status)
             return nj_set_error(why, n, "--error-page %s: there is another one for %lu", text,
                                 status);
-    if (s->config->root && !is_file_below(s->config->root, end + 2))
+    if (s->config->root && !is_file_below(s->config->root, path + 1))
         return nj_set_error(why, n, "--error-page %s: there is no such file below %s", text,
                             s->config->root);
     files->error_page[files->n_error_pages].status = (uint16_t)status;
-    files->error_page[files->n_error_pages++].path = end + 2;
+    files->error_page[files->n_error_pages++].path = path + 1;
     return 0;
 }
 
@@ -120,9 +122,11 @@ int nj__settings_read_http(struct nj_settings *s, char *why, size_t n)
     s->http.files.listing = c->listing;
     s->http.files.no_precompressed = c->no_precompressed;
     s->http.files.cache_control = c->cache_control;
-    if (c->index && (!*c->index || *c->index == '.' || strchr(c->index, '/') ||
+    if (c->index && (!*c->index || *c->index == '.' || strpbrk(c->index, "/, \t") ||
                      strlen(c->index) >= NJ_PATH_MAX))
-        return nj_set_error(why, n, "--index %s: expected the name of a file, e.g. index.html",
+        return nj_set_error(why, n,
+                            "--index %s: expected the name of one file, e.g. index.html; index in "
+                            "[site NAME] takes several",
                             c->index);
     if (c->cache_control && (!*c->cache_control || !nj_field_value_is_valid(c->cache_control)))
         return nj_set_error(why, n,

@@ -125,8 +125,9 @@ static int take_sections(struct nj_settings *s, char *why, size_t n)
                              why, n);
         if (l->is_tls && !s->config->tls_cert[0])
             return key_error(s, i, "tls",
-                             "there is no certificate: set cert and key in [tls], or tls = no", why,
-                             n);
+                             "there is no certificate: set cert and key in [site NAME] or [tls], "
+                             "or tls = no",
+                             why, n);
         if (l->has_proxy && !s->policy->trusted)
             return key_error(s, i, "proxy_protocol",
                              "set trusted_proxy = NETWORK in [client]: " OF_PROXIES, why, n);

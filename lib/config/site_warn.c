@@ -164,8 +164,9 @@ static void warn_of_https(const struct ctx *w, const struct section *x)
 
     for (const struct nj_ini_entry *e = to ? to : hsts; e && !w->has_tls && !w->f->trusted;
          e = e == to ? hsts : NULL)
-        nj__warn(w, e, "%s = %s: no port of this server speaks https: set cert and key in [tls]",
-                 e->key, e->value);
+        nj__warn(w, e, "%s = %s: no port of this server speaks https: set %s", e->key, e->value,
+                 w->f->listeners.n > 0 ? "tls = yes in [listen NAME]"
+                                       : "cert and key in [site NAME] or [tls]");
     if (to && w->has_tls && !w->f->trusted &&
         !is_https_port(w, to->value[5] == ':' ? to->value + 6 : "443"))
         nj__warn(w, to,
@@ -230,17 +231,29 @@ static void warn_of_path(const struct ctx *w, const struct section *x)
         nj__warn(w, x->at, "[%.120s]: without effect: the section has no key", x->at->name);
 }
 
-static void warn_of_try(const struct ctx *w, const struct section *x)
+/* `name`: the file below the root that `e` names; empty: none. */
+static void warn_of_file(const struct ctx *w, const struct section *x, const struct nj_ini_entry *e,
+                         struct nj_str name)
 {
-    const struct nj_ini_entry *e = entry_in(w, x->at, "try");
     const struct nj_site_rules *r = nj_sites_find(w->table, nj_str_of(x->host), nj_str_of(x->path));
     char path[NJ_INI_VALUE_BYTES + NJ_PATH_MAX];
     struct stat st;
 
-    if (e && r && x->rules->try_file.n_bytes > 0 &&
-        nj__site_name_file(path, sizeof path, w->root, r->root, x->rules->try_file) &&
+    if (r && name.n_bytes > 0 && nj__site_name_file(path, sizeof path, w->root, r->root, name) &&
         stat(path, &st) != 0)
-        nj__warn(w, e, "try = %.80s: there is no file %.400s", e->value, path);
+        nj__warn(w, e, "%s = %.80s: there is no file %.400s", e->key, e->value, path);
+}
+
+static void warn_of_files(const struct ctx *w, const struct section *x)
+{
+    for (uint32_t k = x->at->first; k < x->at->first + x->at->n; k++) {
+        const struct nj_ini_entry *e = &w->f->ini->entry[k];
+        if (strcmp(e->key, "try") == 0)
+            warn_of_file(w, x, e, x->rules->try_file);
+        for (uint32_t i = 0; strcmp(e->key, "error_page") == 0 && i < x->rules->n_named; i++)
+            if (memcmp(x->rules->named[i].name.p, e->value, 3) == 0)
+                warn_of_file(w, x, e, x->rules->named[i].value);
+    }
 }
 
 /* Certificates of clients are asked for by TLS alone. */
@@ -382,7 +395,7 @@ void nj__site_warn(const struct nj_policy_file *f, const struct nj_server_config
         warn_of_https(&w, &x);
         warn_of_fields(&w, &x);
         warn_of_lists(&w, &x);
-        warn_of_try(&w, &x);
+        warn_of_files(&w, &x);
         warn_of_acme(&w, &x);
         warn_of_cleartext(&w, &x);
     }

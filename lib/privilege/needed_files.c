@@ -23,8 +23,9 @@ static int check_readable(const struct nj_needed_file *f, const struct nj_run_us
         why, n,
         "%s %s: user %s (group %s) cannot read it: make it and the folders above it "
         "accessible, e.g. setfacl -m u:%s:%s %s (namei -l %s shows their modes), or "
-        "choose another user with --user",
-        f->option, f->path, u->name, u->group, u->name, is_folder ? "rx" : "r", f->path, f->path);
+        "choose another user with %s",
+        f->option, f->path, u->name, u->group, u->name, is_folder ? "rx" : "r", f->path, f->path,
+        f->option[0] == '-' ? "--user" : "[user] user"); /* a key of the file */
 }
 
 /* The file, or its folder if there is no such file. */
@@ -82,10 +83,14 @@ static int check(const struct nj_needed_file *f, const struct nj_run_user *u, ch
 int nj__needed_files_check(const struct nj_needed_file *file, uint32_t n_files,
                            const struct nj_run_user *user, char *why, size_t why_bytes)
 {
-    int rc = 0;
+    char text[1024];
 
-    for (uint32_t i = 0; rc == 0 && i < n_files; i++)
-        if (file[i].option && file[i].path)
-            rc = check(&file[i], user, why, why_bytes);
-    return rc;
+    for (uint32_t i = 0; i < n_files; i++) {
+        const struct nj_needed_file *f = &file[i];
+        if (!f->option || !f->path || check(f, user, text, sizeof text) == 0)
+            continue;
+        return f->file ? nj_set_error(why, why_bytes, "%s:%u: %s", f->file, f->line, text)
+                       : nj_set_error(why, why_bytes, "%s", text);
+    }
+    return 0;
 }

@@ -21,6 +21,8 @@ struct nj_needed_file {
     const char *option; /* that names it, for the message; NULL: it is not checked */
     const char *path;   /* NULL: there is none */
     enum nj_file_need need;
+    const char *file; /* of the configuration, and the line that names it; NULL: none */
+    uint32_t line;
 };
 
 /* As the new user: can the process read and write these files? Other errors than of rights are left

@@ -56,9 +56,9 @@ static const char *guess(const uint8_t *bytes, uint32_t n, bool wants_key)
                       has(bytes, n, "Proc-Type: 4,ENCRYPTED")))
         return "it has a password: write it without one by openssl pkey -in FILE -out NEW";
     if (wants_key && has_cert && !has_key)
-        return "it has a certificate and no private key: are --tls-cert and --tls-key swapped?";
+        return "it has a certificate and no private key: are cert and key swapped?";
     if (!wants_key && has_key && !has_cert)
-        return "it has a private key and no certificate: are --tls-cert and --tls-key swapped?";
+        return "it has a private key and no certificate: are cert and key swapped?";
     if (!wants_key && has(bytes, n, "CERTIFICATE REQUEST-----"))
         return "it is a request for a certificate: name the file that the authority sent back";
     if (!is_pem && bytes[0] == DER_SEQUENCE)

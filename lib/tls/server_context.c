@@ -315,17 +315,12 @@ static int add_identity(struct nj_tls_server_context *c, const struct nj_tls_set
 static int add_set(struct nj_tls_server_context *c, const struct nj_tls_set *of, char *why,
                    size_t n_why)
 {
-    char text[512];
-
     if (c->n_sets > 0 && nj__tls_find_set(c, of->id)->id == of->id)
         return 0;
     c->set[c->n_sets] = (struct nj__tls_set){.id = of->id, .first = c->n_identities};
-    for (uint32_t i = 0; i < of->n_identities; i++) {
-        if (add_identity(c, of, &of->identities[i], text, sizeof text) == 0)
-            continue;
-        return of->file ? nj_set_error(why, n_why, "%s:%u: %s", of->file, of->line, text)
-                        : nj_set_error(why, n_why, "%s", text);
-    }
+    for (uint32_t i = 0; i < of->n_identities; i++)
+        if (add_identity(c, of, &of->identities[i], why, n_why) != 0)
+            return -1;
     c->n_sets++;
     return add_dates_of_client_ca(c, of->client_ca, why, n_why);
 }

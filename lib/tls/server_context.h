@@ -35,8 +35,6 @@ struct nj_tls_set {
     uint32_t n_identities; /* 1..NJ_TLS_IDENTITIES_MAX */
     const char *client_ca;
     bool client_cert_required;
-    const char *file; /* of the configuration, and its line, for errors; NULL: none */
-    uint32_t line;
 };
 
 struct nj_tls_server_config {

@@ -198,8 +198,8 @@ class Check(ServerCase):
                           status=2)
         self.assertEqual([2, 4], [i["line"] for i in told])
         for options, line, text in (
-                ((), 4, "tls = yes: there is no certificate: set cert and key in [tls], or tls = "
-                 "no"),
+                ((), 4, "tls = yes: there is no certificate: set cert and key in [site "
+                 "NAME] or [tls], or tls = no"),
                 ((*self.tls(), "--listen", "8080"), None, "--listen: the sections of listeners "
                  "have all ports")):
             with self.subTest(options=options):

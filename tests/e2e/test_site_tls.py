@@ -216,7 +216,7 @@ class SiteTls(SiteTlsCase):
         n = len(self.world.errors())
         self.read_policy(text.replace(self.pairs["again"][1], self.pairs["two"][1]))
         until("an error", lambda: "the former certificates stay in use" in self.world.errors()[n:])
-        self.assertIn(f"{self.policy_path}:1: {self.pairs['two'][1]}: is not the private key",
+        self.assertIn(f"{self.policy_path}:3: {self.pairs['two'][1]}: is not the private key",
                       self.world.errors()[n:])
         self.assertEqual("again", self.subject("-servername", "one.test"))
         self.change_policy(self.text())

@@ -344,6 +344,7 @@ class BadFiles(unittest.TestCase):
         with self.assertRaises(Failed) as refused:
             with World(lcores=1, options=["--root", "/usr", *options]):
                 pass
+        self.assertEqual(2, refused.exception.status, "the same start fails again")
         return str(refused.exception)
 
     def test_messages(self):
@@ -363,7 +364,7 @@ class BadFiles(unittest.TestCase):
             for options, message in (
                     (("--tls-cert", cert), "each --tls-cert needs its --tls-key"),
                     (("--tls-cert", cert, "--tls-key", other), "is not the private key of"),
-                    (("--tls-cert", key, "--tls-key", cert), "--tls-cert and --tls-key swapped?"),
+                    (("--tls-cert", key, "--tls-key", cert), "are cert and key swapped?"),
                     (("--tls-cert", "/none", "--tls-key", key), "/none: cannot be used as"),
                     ((*pair, "--tls-ocsp", cert), "cannot be used as OCSP response"),
                     (("--tls-cert", signed[0], "--tls-key", signed[1], "--tls-ocsp", endless),

@@ -276,17 +276,22 @@ static void site(const char *expected)
     init();
 }
 
-#define PAGE "expected a status from 400 to 599 and a file below the root, e.g. 404=/404.html"
+#define PAGE                                                                                       \
+    "expected a status from 400 to 599 and a file below the root, e.g. 404=/404.html or 404 "      \
+    "/404.html"
 
 Test(config_config_by_name, files)
 {
     site(NULL);
     c.index = "a/b";
-    site("--index a/b: expected the name of a file, e.g. index.html");
+    site("--index a/b: expected the name of one file, e.g. index.html; index in [site NAME] takes "
+         "several");
     c.index = ".a";
-    site("--index .a: expected the name of a file, e.g. index.html");
+    site("--index .a: expected the name of one file, e.g. index.html; index in [site NAME] takes "
+         "several");
     c.index = "..";
-    site("--index ..: expected the name of a file, e.g. index.html");
+    site("--index ..: expected the name of one file, e.g. index.html; index in [site NAME] takes "
+         "several");
     c.cache_control = "a\r\nb: c";
     site("--cache-control: expected a valid header field value, e.g. max-age=3600");
     c.cache_control = "max-age=3600, public";

@@ -94,7 +94,8 @@ Test(config_ini_file_diagnostics, what_is_wrong_has_its_own_file_and_line)
 {
     write_file("main", "[a]\ninclude = other\nx = 1\n");
     write_file("other", "[b]\n");
-    expect_fault("main:3: x: expected a [SECTION] before it");
+    expect_fault(
+        "main:3: x: expected a [SECTION] before it: the include on line 2 ended the section");
     write_file("main", "include = other\n");
     write_file("other", "[b]\n\nx\n");
     expect_fault("other:3: x: expected KEY = VALUE or [SECTION]");

@@ -458,7 +458,7 @@ Test(config_key_mistakes, keys_below_a_redirect)
 Test(config_key_mistakes, words_of_other_servers)
 {
     expect_refused("site x", "try_files", "$uri /index.html", "here it is try = $path, /FILE in [");
-    expect_refused("tls", "ssl_certificate", "a", "here it is cert in [tls]");
+    expect_refused("tls", "ssl_certificate", "a", "here it is cert in [site NAME] or [tls]");
     expect_refused("site x", "return", "301 /x", "here it is redirect = 301 URL");
     cr_expect(!parse("[location /x]\n"));
     cr_expect_str_eq(faults.text, "p:1: [location /x]: expected a section [path SITE PATH]\n");

@@ -142,7 +142,18 @@ static const struct {
     {"[class default]\npath = /\n", "1: [class default]: matches every other request: expected no "
                                     "path, host, list, header or hours\n"},
     {"[files]\nlisting = on\n", "2: listing = on: expected yes or no\n"},
-    {"[files]\nindex = a/b\n", "2: index a/b: expected the name of a file, e.g. index.html\n"},
+    {"[files]\nindex = a, b\n",
+     "2: index = a, b: expected the name of one file, e.g. index.html; index "
+     "in [site NAME] takes several\n"},
+    {"[files]\nerror_page = 404 ../x\n",
+     "2: error_page = 404 ../x: expected a status from 400 to 599 and a file below the root, e.g. "
+     "404=/404.html or 404 /404.html\n"},
+    {"[site a]\ngzip = on\n", "2: gzip: unknown in [site a]: nightjar has no such thing: it sends "
+                              "compressed siblings of files, see docs/files.md\n"},
+    {"[site a]\ndefault_server = on\n",
+     "2: default_server: unknown in [site a]: here it is a section [site default]\n"},
+    {"[site a]\nssl_certificate = x\n",
+     "2: ssl_certificate: unknown in [site a]: here it is cert in [site NAME] or [tls]\n"},
     {"[log]\nlog_format = xml\n", "2: log_format = xml: expected combined, json or logfmt\n"},
 };
 

@@ -186,7 +186,7 @@ Test(config_policy_snapshots, a_start_would_fail)
     cr_expect_eq(reload("[limits]\nidle_timeout = 5s\n[tls]\nkey = k\n"), 0);
     cr_expect(strstr(why, "there are 0 certificates and 1 keys"), "%s", why);
     cr_expect_eq(reload("[limits]\nidle_timeout = 5s\n[files]\nmime_types = /none\n"), 0);
-    cr_expect(strstr(faults.text, "policy:4: mime-types"), "%s", faults.text);
+    cr_expect(strstr(faults.text, "policy:4: mime_types = /none: "), "%s", faults.text);
     cr_expect_eq(shards.used->version, 1);
     cr_expect_eq(http()->idle_timeout, 75 * NJ_SEC);
     finish();

@@ -39,6 +39,11 @@ static const struct {
     {"[class a]\npath = /iso/*\n", "2: path = /iso/*: * is taken literally; a path matches "
                                    "everything with that prefix, e.g. /iso/"},
 
+    {"[site a]\nheader = set X-A: \"b\"\nheader = set X-B: b\n",
+     "2: header = set x-a: \"b\": the quotes are part of the value: remove them"},
+    {"[files]\nroot = /usr\n[site a]\nerror_page = 404 /none.html\nerror_page = 500 none\n",
+     "4: error_page = 404 /none.html: there is no file /usr/none.html"},
+
     {"[class a]\nrate = 5B/s\n", "1: [class a]: matches nothing: add path, host, list or header"},
 
     /* Classes behind broader ones. */
@@ -131,10 +136,10 @@ static const struct {
      "p:5: warning: redirect = 301 http://a$path: a loop: a request for /x comes back to this "
      "section: set redirect = none for the target, in a [path] section"},
     {"[site a]\nredirect = 301 https://$host$path\n", ""}, /* another server may have https */
-    {"[site a]\nredirect = https\n",
-     "2: redirect = https: no port of this server speaks https: set cert and key in [tls]"},
+    {"[site a]\nredirect = https\n", "2: redirect = https: no port of this server speaks https: "
+                                     "set cert and key in [site NAME] or [tls]"},
     {"[site a]\nhsts = 1d\n",
-     "2: hsts = 1d: no port of this server speaks https: set cert and key in [tls]"},
+     "2: hsts = 1d: no port of this server speaks https: set cert and key in [site NAME] or [tls]"},
     {"[site a]\nhsts = 1d\nredirect = https\n[client]\ntrusted_proxy = 10.0.0.0/8\n", ""},
     {"[site a]\nredirect = https\n[tls]\ncert = c\nkey = k\nport = 8443\n",
      "2: redirect = https: https is at port 8443 of this server: expected redirect = https:8443"},

@@ -121,8 +121,8 @@ Test(config_settings_check_tls, mistakes)
     static const struct {
         const char *text, *told;
     } cases[] = {
-        {"[site a]\ncert = a\n", ":2: each cert of [site a] needs its key, and 16 of each are "
-                                 "possible: there are 1 certificates and 0 keys"},
+        {"[site a]\ncert = a\n", ":2: each cert of [site a] needs its key: lines with cert: 1, "
+                                 "with key: 0"},
         {"[site a]\nindex = b\nkey = a\n", ":3: each cert of [site a] needs its key"},
         {"[site a]\nclient_ca = c\n", ":2: client_ca needs cert and key, in this section or in "
                                       "[tls]"},
@@ -147,8 +147,31 @@ Test(config_settings_check_tls, mistakes)
     for (int i = 0; i < 17; i++)
         strcat(text, "cert = a\nkey = a\n");
     cr_expect_not(load(text));
-    cr_expect(strstr(why, "there are 17 certificates and 17 keys"), "%s", why);
+    cr_expect(strstr(why, "[site a] has 17 certificates: expected at most 16"), "%s", why);
     cr_assert(load("[tls]\ncert = a\nkey = a\nclient_ca = c\n[site a]\nacme = /tmp\n"
                    "client_cert = required\n[path a /x/]\nclient_cert = none\n"),
               "%s", why);
+}
+
+Test(config_settings_check_tls, an_unreadable_file_has_the_line_of_its_key)
+{
+    static const struct {
+        const char *text, *told;
+    } cases[] = {
+        {"[site a]\ncert = /none/a\nkey = /none/k\n",
+         ":2: /none/a: cannot be used as certificate: "},
+        {"[tls]\nkey = /none/k\ncert = /none/b\n", ":3: /none/b: cannot be used as certificate: "},
+        {"[site a]\ncert = /none/b\nkey = /none/k\n[site default]\nkey = /none/k\ncert = /none/a\n",
+         ":6: /none/a: cannot be used as certificate: "},
+    };
+
+    for (size_t i = 0; i < NJ_ARRAY_LEN(cases); i++) {
+        struct nj_tls_server_context *tls;
+
+        cr_assert(load(cases[i].text), "%s", why);
+        cr_expect_eq(nj_settings_read_tls(&settings, &(struct nj_tls_server_config){0}, &tls, why,
+                                          sizeof why),
+                     -1);
+        cr_expect(strncmp(why, path, strlen(path)) == 0 && strstr(why, cases[i].told), "%s", why);
+    }
 }

@@ -136,7 +136,7 @@ Test(config_settings_listeners, mistakes)
         {NETWORK "[listen a]\naddress = 198.18.0.3\n", "f:5: address = 198.18.0.3: " NOT_OURS},
         {NETWORK "[listen a]\naddress = 0.0.0.0\n", "f:5: address = 0.0.0.0: " NOT_OURS},
         {"[listen a]\ntls = yes\n", "f:2: tls = yes: there is no certificate: set cert and key in "
-                                    "[tls], or tls = no"},
+                                    "[site NAME] or [tls], or tls = no"},
         {"[listen a]\nproxy_protocol = yes\n",
          "f:2: proxy_protocol = yes: set trusted_proxy = NETWORK in [client]: only these may "
          "connect to that port"},
@@ -204,7 +204,7 @@ Test(config_settings_listeners, warnings)
     cr_expect(strstr(warnings_of(TLS WEB, &warnings),
                      ":2: warning: cert: without effect: no section [listen NAME] has tls = yes"));
     cr_expect(strstr(warnings_of(TLS WEB "[site a]\nredirect = https\n", &warnings),
-                     "no port of this server speaks https"));
+                     "no port of this server speaks https: set tls = yes in [listen NAME]"));
     const char *both = TLS WEB "[listen a]\ntls = yes\nport = 8443\n[listen b]\ntls = yes\n"
                                "port = 9443\n[site a]\nredirect = https:9443\n";
     cr_expect_str_eq(warnings_of(both, &warnings), "");

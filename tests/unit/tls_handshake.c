@@ -650,9 +650,9 @@ Test(tls_handshake, the_likely_cause_is_named_when_a_file_has_no_certificate_or_
     static const char der[] = "\x30\x82\x01\x0a\x02\x82\x01\x01";
 
     expect_error(ecdsa.key, ecdsa.cert,
-                 "a private key and no certificate: are --tls-cert and --tls-key swapped?");
+                 "a private key and no certificate: are cert and key swapped?");
     expect_error(ecdsa.cert, ecdsa.cert,
-                 "a certificate and no private key: are --tls-cert and --tls-key swapped?");
+                 "a certificate and no private key: are cert and key swapped?");
     expect_error(ecdsa.cert, write_file("", 0), "it is empty");
     expect_error(write_file("", 0), ecdsa.key, "it is empty");
     expect_error(ecdsa.cert, write_file(encrypted, sizeof encrypted - 1), "it has a password");

@@ -163,17 +163,16 @@ Test(tls_server_name, a_session_belongs_to_its_set)
     nj_tls_server_context_put(context);
 }
 
-Test(tls_server_name, an_error_names_the_section_of_the_site)
+Test(tls_server_name, an_error_of_a_site_names_its_files)
 {
     const struct nj_tls_identity_files good = {ecdsa.cert, ecdsa.key}, bad = {rsa.cert, ecdsa.key};
-    const struct nj_tls_set set = {
-        .id = 1, .identities = &bad, .n_identities = 1, .file = "n.conf", .line = 7};
+    const struct nj_tls_set set = {.id = 1, .identities = &bad, .n_identities = 1};
     const struct nj_tls_server_config config = {
         .identities = &good, .n_identities = 1, .sets = &set, .n_sets = 1};
     char wanted[sizeof why];
 
     cr_expect_null(nj_tls_server_context_new(&config, why, sizeof why));
-    snprintf(wanted, sizeof wanted, "n.conf:7: %s: is not the private key of the certificate in %s",
+    snprintf(wanted, sizeof wanted, "%s: is not the private key of the certificate in %s",
              ecdsa.key, rsa.cert);
     cr_expect_str_eq(why, wanted);
 }
