@@ -2,11 +2,13 @@
 #include "server/policy_in_force.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/relaxed_atomics.h"
 #include "base/set_error.h"
 #include "config/policy_warn.h"
+#include "config/site_sections.h"
 #include "log/log.h"
 
 /* Clients tracked at once, over all lcores: 128 bytes each, 8 MiB. When the table is full, clients
@@ -15,6 +17,11 @@
 
 void nj__policy_log_warnings(struct nj_diags *warnings)
 {
+    for (char *p = warnings->text; p && *p; p += strcspn(p, "\n"), p += *p != '\0') {
+        char *word = memmem(p, strcspn(p, "\n"), "warning: ", 9); /* the level says it */
+        if (word)
+            memmove(word, word + 9, strlen(word + 9) + 1);
+    }
     if (warnings->text)
         nj_log(NJ_LEVEL_WARNING, "%s", warnings->text);
     if (warnings->n > NJ_DIAGS_MAX)
@@ -105,10 +112,16 @@ static void format_counts(void *text, const struct nj_policy *p)
 
 static void log_policy(const struct nj_policy_in_force *p, uint64_t version, const char *why)
 {
+    const struct nj_site_sections *s = nj_policies_settings(p->policies)->policy->sites;
+    uint32_t n_paths = 0;
     char text[64];
 
+    for (uint32_t i = 0; i < s->n_paths; i++)
+        n_paths += !nj_site_is_of_acme(&s->paths[i].rules); /* which is a key of its site */
     nj_policies_call_with_current(p->policies, format_counts, text);
-    nj_log(NJ_LEVEL_INFO, "policy %lu: %s in force, %s", (unsigned long)version, text, why);
+    nj_log(NJ_LEVEL_INFO, "policy %lu: %s, %u site%s, %u path%s in force, %s",
+           (unsigned long)version, text, s->n_sites, s->n_sites == 1 ? "" : "s", n_paths,
+           n_paths == 1 ? "" : "s", why);
 }
 
 uint64_t nj__policy_install(struct nj_policy_in_force *p, struct nj_settings *next,

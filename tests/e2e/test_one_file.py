@@ -44,11 +44,14 @@ class OneFile(ServerCase):
             text = f.read()
         self.addCleanup(self.write, "nightjar.conf", text)
         version = self.limits()["version"]
-        self.write("conf.d/10-classes.conf", "[class a]\npath = /a/\nrequest_rate = 3MiB/s\n")
+        self.write("conf.d/10-classes.conf", "[class a]\npath = /a/\nrequest_rate = 3MiB/s\n"
+                   "[site a]\n[path a /x/]\nredirect = none\n")
         self.write("nightjar.conf", text.replace("idle_timeout = 50s", "idle_timeout = 51s")
                    .replace("arguments = ", "arguments = --no-shconf ", 1))
         self.server.signal(1)
         until("the class is in force", lambda: self.limits()["version"] > version)
+        until("its counts", lambda: ": 2 classes, 1 rule, 1 site, 1 path in force, "
+              in self.world.errors())
         self.assertEqual("3MiB/s", self.limits()["class_a"]["request_rate"])
         until("a line", lambda: "[eal] changed: needs a restart" in self.world.errors())
         self.assertNotIn("idle_timeout: ", self.world.errors())  # it applies

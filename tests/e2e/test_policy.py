@@ -345,7 +345,7 @@ class Changes(ServerCase):
 
     def test_what_is_probably_not_meant_is_told(self):
         self.change_policy("[class slow]\npath = /iso/*\n")
-        until("a warning", lambda: f"{self.policy_path}:2: warning: path = /iso/*: * is taken "
+        until("a warning", lambda: f"warning: {self.policy_path}:2: path = /iso/*: * is taken "
               "literally" in self.world.errors())
 
     def test_telemetry_changes_it(self):
@@ -580,7 +580,7 @@ class TimeZone(unittest.TestCase):
         self.world.variables["TZ"] = "Europe/Nowhere"
         self.world.make_namespaces()
         self.world.start()
-        self.assertIn("warning: TZ: warning: Europe/Nowhere: there is no such time zone",
+        self.assertIn("warning: TZ: Europe/Nowhere: there is no such time zone",
                       self.world.errors())
         self.assertIn("policy: hours of classes are in the time zone UTC", self.world.errors())
         self.assertEqual(0, self.world.stop())
