@@ -10,7 +10,7 @@
 const struct help_exit_status help_exit_statuses[] = {
     {"0", "after a signal or when the requested output is complete"},
     {"1", "if the server could not start or did not stop cleanly"},
-    {"2", "if an option or the configuration file is invalid"},
+    {"2", "if an option, the configuration file, or a file of TLS is invalid"},
     {NULL, NULL},
 };
 

@@ -333,6 +333,7 @@ static const char conf_begin[] =
     "Options of the command line override the file.\n"
     "A list of values replaces that of the file, except of\n"
     ".BR \\-\\-trusted\\-proxy .\n"
+    "Relative names in root, alias and acme of sites and paths begin at [files] root.\n"
     "Other relative names begin at the working directory, as on the command line.\n"
     ".PP\n"
     ".B nightjar \\-\\-check \\-\\-config\n"
@@ -348,7 +349,7 @@ static const char conf_begin[] =
     "with the values before and after.\n"
     ".SH SECTIONS\n";
 
-static const char conf_path[] = ".SS [path NAME PATH]\n"
+static const char conf_path[] = ".SS All keys of [path NAME PATH]\n"
                                 "The keys of [site NAME] except\n"
                                 ".IR name ,\n"
                                 "for a part of the site with that first name, or of\n"

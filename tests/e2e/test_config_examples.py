@@ -292,4 +292,19 @@ class Sites(ExampleCase):
                          self.ask("http://example.com/old/a?b")[1]["location"])
 
 
+class Ports(ExampleCase):
+    name = "ports.conf"
+    hosts = certificates = ("example.org",)
+    files = {"example.org/index.htm": "front\n", "iso/x.iso": "image\n", "www/x": "",
+             **{f"example.org/errors/{status}.html": f"page {status}\n" for status in (404, 503)}}
+
+    def test_ports_and_pages(self):
+        status, fields = self.ask("http://example.org:8080/a?b")
+        self.assertEqual((301, "https://example.org:8443/a?b"), (status, fields["location"]))
+        for path, text in (("", "front\n"), ("none", "page 404\n"), ("downloads/x.iso", "image\n"),
+                           ("downloads/none", "404 Not Found\n")):
+            self.assertEqual(text, self.get(f"https://example.org:8443/{path}", "--cacert",
+                                            self.ca))
+
+
 del ExampleCase  # it has no file

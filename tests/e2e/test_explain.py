@@ -3,10 +3,12 @@
 import json
 import os
 import subprocess
+import tempfile
+import unittest
 
 from tests.e2e.test_sites import CONFIG, SitesCase
 from tests.netlab.case import ServerCase
-from tests.netlab.world import CLIENT_ADDR, server_path, time_limit
+from tests.netlab.world import CLIENT_ADDR, REPO, server_path, time_limit
 
 CLASSES = """\
 [class images]
@@ -115,3 +117,25 @@ class Explain(ServerCase):
                          if "error:" in line])
         self.assertIn("cannot read it", told[0][0])
         self.assertEqual(*told)
+
+
+class Page(unittest.TestCase):
+    """The sample of docs/sites.md is what the program prints for the file of that page."""
+
+    def test_the_sample(self):
+        with open(os.path.join(REPO, "docs/sites.md"), encoding="utf-8") as f:
+            page = f.read()
+        sample = page.partition("    $ nightjar ")[2].partition("\n\n")[0].split("\n    ")
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o755)
+            for name in ("www", "www.example.org", "iso"):
+                os.makedirs(f"{folder}/srv/{name}")
+            for name in ("srv/iso/x.iso", "nightjar.conf"):
+                with open(f"{folder}/{name}", "w", encoding="utf-8") as f:
+                    f.write(page.partition("```ini\n")[2].partition("```")[0])
+            done = subprocess.run(
+                ["unshare", "-m", "sh", "-ec", 'mount --bind srv /srv; exec "$@"', "sh",
+                 os.path.abspath(server_path()), *sample[0].split(), "--root", "/srv/www"],
+                cwd=folder, capture_output=True, text=True, timeout=time_limit())
+        self.assertEqual((0, ""), (done.returncode, done.stderr))
+        self.assertEqual("\n".join(sample[1:]) + "\n", done.stdout)
