@@ -36,17 +36,13 @@ static int read_pairs(struct nj_settings *s, uint32_t site, char *why, size_t n)
             pair[n_keys - 1].key = e->value;
     }
     sites->tls[site] = (struct nj_tls_set){.identities = pair, .n_identities = n_certs};
-    if (n_certs != n_keys)
-        return nj_set_error(why, n,
-                            "%s:%u: each cert of [%s] needs its key: lines with cert: %u, with "
-                            "key: %u",
-                            first->file, first->line, at->name, n_certs, n_keys);
-    return n_certs <= CERTS_MAX
-               ? 0
-               : nj_set_error(why, n,
-                              "%s:%u: [%s] has %u certificates: expected at most "
-                              "%u",
-                              first->file, first->line, at->name, n_certs, CERTS_MAX);
+    if (n_certs == n_keys && n_certs <= CERTS_MAX)
+        return 0;
+    return nj_set_error(why, n,
+                        "%s:%u: each cert of [%s] needs its key%s: lines with cert: %u, with key: "
+                        "%u",
+                        first->file, first->line, at->name,
+                        n_certs == n_keys ? ", and 16 of each are possible" : "", n_certs, n_keys);
 }
 
 /* Clients without a server name, or with one of no site, need a certificate, too. As nginx, the
@@ -240,34 +236,28 @@ static struct nj_sites *make_names(const struct nj_site_sections *sites, uint64_
     return names;
 }
 
-/* Puts "FILE:LINE: " before an error of a file, "PATH: ...". Of the keys with that path: one whose
- * section has the certificate that the error names, too. */
+/* Puts "FILE:LINE: " of the key before an error of a file, "PATH: ...". Two sites may have the same
+ * key: if the error names the certificate, too, it is that of the section. */
 static void name_key(const struct nj_policy_file *f, char *why, size_t n)
 {
+    const char *pair = strstr(why, " certificate in "), *path = pair ? pair + 16 : NULL;
     const struct nj_ini_entry *found = NULL;
-    bool is_sure = false;
     char text[1024];
 
     for (uint32_t i = 0; i < f->ini->n_sections; i++) {
         const struct nj_ini_section *s = &f->ini->section[i];
-        bool has_cert = false;
-        for (uint32_t k = s->first; k < s->first + s->n; k++)
-            has_cert |=
-                strcmp(f->ini->entry[k].key, "cert") == 0 && strstr(why, f->ini->entry[k].value);
-        for (uint32_t k = s->first; k < s->first + s->n && !is_sure; k++) {
+        const struct nj_ini_entry *cert = nj__policy_entry_in(f, s, "cert", path);
+        for (uint32_t k = s->first; k < s->first + s->n && !found; k++) {
             const struct nj_ini_entry *e = &f->ini->entry[k];
             size_t len = strlen(e->value);
-            if (nj_config_word_index("cert|key|client_ca|ocsp", e->key) < 0 ||
-                strncmp(why, e->value, len) != 0 || why[len] != ':')
-                continue;
-            found = found && !has_cert ? found : e;
-            is_sure = has_cert;
+            if (nj_config_word_index("cert|key|client_ca|ocsp", e->key) >= 0 &&
+                strncmp(why, e->value, len) == 0 && why[len] == ':' &&
+                (!path || (cert && strcmp(cert->value, path) == 0)))
+                found = e;
         }
     }
-    if (found) {
-        snprintf(text, sizeof text, "%s:%u: %s", found->file, found->line, why);
+    if (found && snprintf(text, sizeof text, "%s:%u: %s", found->file, found->line, why) > 0)
         snprintf(why, n, "%s", text);
-    }
 }
 
 int nj_settings_read_tls(const struct nj_settings *s, const struct nj_tls_server_config *running,
