@@ -276,7 +276,7 @@ void nj_transfers_begin(struct nj_transfers_command *c)
 static void end(struct nj_txn *t, nj_ns now)
 {
     struct nj_conn *c = nj__conn_of(t);
-    bool is_stalled = nj_tcp_limited_by(c->tcb) == NJ_TCP_LIMIT_PEER;
+    bool is_stalled = nj_tcp_limited_by(c->tcb) != NJ_TCP_LIMIT_NONE;
 
     if (c->state == NJ_CONN_H1 || (is_stalled && t->framing->is_alone(t->stream))) {
         nj__conn_reset(c, now);

@@ -11,6 +11,7 @@
 #include "mgmt/transfers.h"
 
 #define SHOWN               100u
+#define SHOWN_MAX           1000u
 /* An answer of telemetry holds 16 KiB, and a transfer takes up to 600 bytes of it. */
 #define SHOWN_TELEMETRY     10u
 #define SHOWN_MAX_TELEMETRY 20u
@@ -37,7 +38,7 @@ static bool read_params(const char *params, uint32_t n_max, struct nj_mgmt_trans
     if (strncmp(params, by_client, sizeof by_client - 1) != 0)
         return false;
     params += sizeof by_client - 1;
-    return nj_mgmt_parse_network(params, strlen(params), &f->of);
+    return nj_mgmt_parse_network(params, strlen(params), &f->of) && nj_net_has(&f->of, &f->of.addr);
 }
 
 static int compare_rates(const void *a, const void *b)
@@ -90,7 +91,7 @@ static void add_transfer(const struct nj_mgmt_transfer *m, uint32_t number, stru
 bool nj__answer_transfers(const struct nj_mgmt_view *v, const char *params, struct nj__doc d)
 {
     bool is_telemetry = nj__doc_is_telemetry(d);
-    uint32_t n_max = is_telemetry ? SHOWN_MAX_TELEMETRY : NJ_MGMT_TRANSFERS_MAX;
+    uint32_t n_max = is_telemetry ? SHOWN_MAX_TELEMETRY : SHOWN_MAX;
     struct nj_mgmt_transfers_filter f = {.n_max = is_telemetry ? SHOWN_TELEMETRY : SHOWN};
     struct nj_mgmt_transfers_answer a = {0};
 

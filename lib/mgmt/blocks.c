@@ -26,10 +26,15 @@ bool nj_mgmt_block(const struct nj_mgmt_view *v, const struct nj_net *net, uint3
                    char *why, size_t why_bytes)
 {
     char text[NJ_NETWORK_TEXT_BYTES];
+    static const struct nj_addr any4 = {.b = {[10] = 0xff, [11] = 0xff}};
     const struct nj_block block = {*net, seconds > 0 ? now() + seconds * NJ_SEC : NJ_NEVER};
 
     if (net->bits > 128 || !nj_net_has(net, &net->addr))
         return nj_set_error(why, why_bytes, "bits after the prefix are set") == 0;
+    if (!nj_addr_is_v4(&net->addr) && nj_net_has(net, &any4))
+        return nj_set_error(why, why_bytes,
+                            "IPv4 addresses are below ::ffff:0:0 of this network: "
+                            "choose a longer prefix") == 0;
     if (seconds > NJ_BLOCK_SECONDS_MAX)
         return nj_set_error(why, why_bytes, "expected at most %u seconds", NJ_BLOCK_SECONDS_MAX) ==
                0;

@@ -17,7 +17,8 @@ bool nj_mgmt_parse_network(const char *text, size_t n_bytes, struct nj_net *out)
 #define NJ_BLOCK_SECONDS_MAX (366u * 24u * 3600u)
 
 /* Blocks a network for `seconds`; 0: until it is unblocked. Returns false with the reason: bits
- * behind the prefix are set, the time is too long, or see nj_policies_block(). */
+ * behind the prefix are set, all IPv4 addresses are in a network of IPv6, the time is too long, or
+ * see nj_policies_block(). */
 bool nj_mgmt_block(const struct nj_mgmt_view *v, const struct nj_net *net, uint32_t seconds,
                    char *why, size_t why_bytes);
 /* Returns false with the reason, as if the network is not blocked. */

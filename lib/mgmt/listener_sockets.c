@@ -285,7 +285,7 @@ void nj_mgmt_sockets_repair(struct nj_mgmt_sockets *s)
     pthread_mutex_lock(&s->lock);
     if (s->is_published && nj_socket_path_is_same(s->path, &s->file)) {
         s->n_lost = 0;
-    } else if (s->is_published && ++s->n_lost == CHECKS_UNTIL_REPAIRS) {
+    } else if (s->is_published && ++s->n_lost % CHECKS_UNTIL_REPAIRS == 0) {
         close_fd(&s->repaired_fd);
         s->repaired_fd = make_again(s);
     }

@@ -15,7 +15,9 @@
 #include "mgmt/transfer_rates.h"
 #include "threads/os_clock.h"
 
-#define POLL (200 * NJ_US) /* between two looks at the answers */
+#define POLL  (200 * NJ_US) /* between two looks at the answers */
+/* For an lcore that has not answered the question before: it may be stuck, and others wait. */
+#define GRACE (20 * NJ_MS)
 
 enum kind { LIST, END, NETWORK_END, N_KINDS };
 
@@ -119,7 +121,7 @@ static void ask_all(struct nj_mgmt_transfers *m, uint32_t first, uint32_t end,
                     const struct question *q, nj_ns wait, bool *answered)
 {
     const struct timespec poll = {.tv_nsec = (long)POLL};
-    nj_ns deadline = nj_os_clock_gettime_ns(CLOCK_MONOTONIC) + wait;
+    nj_ns began = nj_os_clock_gettime_ns(CLOCK_MONOTONIC), now = began;
     bool asked[NJ_SHARDS_MAX] = {false};
 
     for (;;) {
@@ -130,9 +132,10 @@ static void ask_all(struct nj_mgmt_transfers *m, uint32_t first, uint32_t end,
                 asked[i] = ask(l, q);
             else if (!answered[i])
                 answered[i] = is_free(l, q->kind);
-            n_left += !answered[i];
+            n_left += !answered[i] && (asked[i] || now < began + GRACE);
         }
-        if (n_left == 0 || nj_os_clock_gettime_ns(CLOCK_MONOTONIC) >= deadline)
+        now = nj_os_clock_gettime_ns(CLOCK_MONOTONIC);
+        if (n_left == 0 || now >= began + wait)
             return;
         nanosleep(&poll, NULL);
     }

@@ -153,10 +153,10 @@ static void *supervise(void *supervisor)
         atomic_store(&v->ticked_at, now);
         nj__lcore_watch_tick(&v->lcore_watch, of->shards);
         tick_service(v, now);
+        nj__policy_end_blocks(of->policy, now);
         if (v->is_stopping)
             continue;
         nj__policy_apply_hours(of->policy);
-        nj__policy_end_blocks(of->policy, now);
         nj__tls_identity_check_dates(of->tls, (int64_t)time(NULL));
         nj__tls_identity_rotate_tickets(of->tls, now);
         nj__ports_log_addresses(of->ports, of->shards);
