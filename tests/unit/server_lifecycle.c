@@ -110,7 +110,7 @@ Test(server_lifecycle, the_file_is_enough)
     f = fopen(path, "a");
     cr_assert(f && fputs("index = a/b\n", f) > 0 && fclose(f) == 0);
     cr_expect_null(nj_server_new(0, NULL, &c, why, sizeof why));
-    cr_expect(strstr(why, "/conf:8: index a/b: expected the name of a file"), "%s", why);
+    cr_expect(strstr(why, "/conf:8: index = a/b: expected the name of one file"), "%s", why);
     f = fopen(path, "w");
     cr_assert(f && fputs("[network]\naddr = 198.18.0.2/24\n[files]\nroot = /nowhere\n", f) > 0 &&
               fclose(f) == 0);
