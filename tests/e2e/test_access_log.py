@@ -372,7 +372,7 @@ class OtherOutputs(unittest.TestCase):
         fifo = os.path.join(world.scratch, "fifo")
         os.mkfifo(fifo)
         os.chmod(fifo, 0o666)
-        world.options[1] = fifo
+        world.options[world.options.index("--access-log") + 1] = fifo
         world.start()
         self.load(world, 100)
         fd = os.open(fifo, os.O_RDONLY)  # returns: the server retries open()
@@ -386,7 +386,7 @@ class OtherOutputs(unittest.TestCase):
     def test_download_aborted_by_shutdown(self):
         world = self.world("", "--log-format", "json", "--drain-timeout", "200ms")
         log = os.path.join(world.scratch, "access.log")
-        world.options[1] = log
+        world.options[world.options.index("--access-log") + 1] = log
         world.start()
         client = Client(world.connect())
         client.acknowledge = lambda data: None
