@@ -289,18 +289,11 @@ static bool join_changes(const struct ctl *c, char *text, size_t size)
 static enum ctl_status run_limits(struct ctl *c)
 {
     char change[2048];
-    json_t *root = NULL;
-    enum ctl_status status = CTL_OK;
+    json_t *root;
 
     if (!join_changes(c, change, sizeof change))
         return fail(CTL_USAGE, "the change is too long");
-    if (c->argc > 0) {
-        struct ctl_answer answer;
-        status = ask(c, "/api/v1/limits", change, &answer);
-        ctl_answer_free(&answer);
-    }
-    if (status == CTL_OK)
-        status = ask_json(c, "/api/v1/limits", NULL, &root);
+    enum ctl_status status = ask_json(c, "/api/v1/limits", c->argc > 0 ? change : NULL, &root);
     if (status == CTL_OK && c->json)
         print_json(root);
     else if (status == CTL_OK)
