@@ -97,7 +97,7 @@ static enum nj_why why_of_rate(const struct nj_txn *t)
     return t->admitted ? by_limiter[nj_paced_limited_by(&t->paced)] : NJ_WHY_NONE;
 }
 
-/* Who has to produce bytes: of a file, or of a handler. */
+/* The response has no bytes to send: the reason is in its file or in its handler. */
 static enum nj_why why_of_source(const struct nj_txn *t)
 {
     const struct nj_exchange *x = t->exchange;

@@ -138,7 +138,8 @@ static void on_completed(void *listener, struct MHD_Connection *c, void **reques
     client->deadline = now() + IDLE_TIME;
 }
 
-/* Paths are compared as they were sent: none of ours needs an escape. */
+/* A route is compared with the path as the client sent it: no route has a character that needs an
+ * escape. */
 static size_t keep_escapes(void *listener, struct MHD_Connection *c, char *text)
 {
     return strlen(text);

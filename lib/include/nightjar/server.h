@@ -305,9 +305,9 @@ struct nj_server_config {
     /** With `management_socket` NULL: listen at /run/nightjar/nightjar.sock if that is possible;
      * else a line of the log says why not. Off; the program nightjar turns it on. */
     bool management_default;
-    /** "ADDRESS:PORT" or "[ADDRESS]:PORT" of the kernel. A loopback address serves everything to
-     * who has a token of the files below; without them, and at other addresses, only metrics,
-     * health and readiness. */
+    /** "ADDRESS:PORT" or "[ADDRESS]:PORT" of the kernel. At a loopback address a client with
+     * a token of the files below may ask everything. Other clients, and all clients at other
+     * addresses, get metrics, health and readiness only. */
     const char *management_listen[NJ_SERVER_MANAGEMENT_MAX];
     /** A file whose first line is a token of 16 to 512 characters, which permits everything. Other
      * users must not be able to read it. nj_server_reload() reads it again. NULL: none. */
