@@ -8,7 +8,8 @@
 #include "base/units.h"
 #include "log/address_text.h"
 
-#define TOO_LARGE 413u /* its name differs between versions of libmicrohttpd */
+#define TOO_LARGE    413u        /* its name differs between versions of libmicrohttpd */
+#define STREAM_BYTES (16u << 10) /* a stream is asked for at a time */
 
 /* --- responses -------------------------------------------------------------------------------- */
 
@@ -18,16 +19,9 @@ struct reply {
     const char *field, *value; /* one more field; NULL: none */
 };
 
-/* Frees `body`, of malloc(3). */
-static enum MHD_Result send_body(struct nj__mgmt_exchange *e, struct MHD_Connection *c,
-                                 const struct reply *r, char *body, size_t n)
+static enum MHD_Result send_response(struct nj__mgmt_exchange *e, struct MHD_Connection *c,
+                                     const struct reply *r, struct MHD_Response *response)
 {
-    struct MHD_Response *response = MHD_create_response_from_buffer(n, body, MHD_RESPMEM_MUST_FREE);
-
-    if (!response) {
-        free(body);
-        return MHD_NO;
-    }
     bool ok = MHD_add_response_header(response, "Content-Type", r->type) == MHD_YES &&
               MHD_add_response_header(response, "X-Content-Type-Options", "nosniff") == MHD_YES &&
               MHD_add_response_header(response, "Cache-Control", "no-store") == MHD_YES &&
@@ -36,6 +30,47 @@ static enum MHD_Result send_body(struct nj__mgmt_exchange *e, struct MHD_Connect
     e->is_answered = rc == MHD_YES;
     MHD_destroy_response(response);
     return rc;
+}
+
+/* Frees `body`, of malloc(3). */
+static enum MHD_Result send_body(struct nj__mgmt_exchange *e, struct MHD_Connection *c,
+                                 const struct reply *r, char *body, size_t n)
+{
+    struct MHD_Response *response = MHD_create_response_from_buffer(n, body, MHD_RESPMEM_MUST_FREE);
+
+    if (response)
+        return send_response(e, c, r, response);
+    free(body);
+    return MHD_NO;
+}
+
+/* Without the suspension libmicrohttpd would ask for bytes all the time. */
+static ssize_t read_stream(void *exchange, uint64_t at, char *to, size_t n)
+{
+    struct nj__mgmt_exchange *e = exchange;
+
+    if (e->is_cut)
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    ssize_t n_read = e->stream.read(e->stream.of, to, n);
+    if (n_read < 0)
+        return MHD_CONTENT_READER_END_OF_STREAM;
+    e->has_taken = true;
+    if (n_read == 0) {
+        e->is_suspended = true;
+        MHD_suspend_connection(e->connection);
+    }
+    return n_read;
+}
+
+/* nj__mgmt_exchange_end() ends the stream. */
+static enum MHD_Result send_stream(struct nj__mgmt_exchange *e, struct MHD_Connection *c,
+                                   const struct reply *r)
+{
+    struct MHD_Response *response =
+        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BYTES, read_stream, e, NULL);
+
+    e->connection = c;
+    return response ? send_response(e, c, r, response) : MHD_NO;
 }
 
 static enum MHD_Result refuse_with(struct nj__mgmt_exchange *e, struct MHD_Connection *c,
@@ -86,6 +121,11 @@ static enum MHD_Result answer(struct nj__mgmt_exchange *e, struct nj__mgmt_answe
     unsigned status = route->answer(&r, out);
     bool ok = !ferror(out);
     ok = fclose(out) == 0 && ok && text;
+    e->stream = r.stream;
+    if (r.stream.read) {
+        free(text);
+        return send_stream(e, c, &(struct reply){.status = status, .type = r.type});
+    }
     if (ok)
         return send_body(e, c, &(struct reply){.status = status, .type = r.type}, text, n);
     free(text);
@@ -198,8 +238,18 @@ void nj__mgmt_exchange_begin(struct nj__mgmt_exchange *e, const char *url)
 
 void nj__mgmt_exchange_end(struct nj__mgmt_exchange *e)
 {
+    if (e->stream.read)
+        e->stream.end(e->stream.of);
     free(e->body);
     *e = (struct nj__mgmt_exchange){.place = e->place};
+}
+
+void nj__mgmt_exchange_resume(struct nj__mgmt_exchange *e)
+{
+    if (!e->is_suspended)
+        return;
+    e->is_suspended = false;
+    MHD_resume_connection(e->connection);
 }
 
 /* Of a body that is too large the rest is read and forgotten: libmicrohttpd takes no response in

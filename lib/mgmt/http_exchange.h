@@ -34,6 +34,11 @@ struct nj__mgmt_exchange {
     char query[NJ__MGMT_QUERY_MAX + 1];
     char *body;
     size_t n_body, n_room;
+    struct MHD_Connection *connection; /* of what follows */
+    struct nj__mgmt_stream stream;     /* that is sent; read is NULL: none */
+    bool is_suspended;                 /* libmicrohttpd leaves the connection alone meanwhile */
+    bool has_taken;                    /* the client has taken all of the stream until now */
+    bool is_cut;                       /* the stream must end */
 };
 
 /* Before the head has arrived. Keeps the query of the URL. */
@@ -44,6 +49,8 @@ enum MHD_Result nj__mgmt_exchange_step(struct nj__mgmt_exchange *e, struct nj__m
                                        const char *method, const char *data, size_t *n_data);
 /* The response was sent, or the connection has ended. */
 void nj__mgmt_exchange_end(struct nj__mgmt_exchange *e);
+/* Ask a suspended one again; others are left alone. */
+void nj__mgmt_exchange_resume(struct nj__mgmt_exchange *e);
 
 /* Is it an address or localhost, with or without a port? Other names may be those of a page in a
  * browser here that has changed its address to this one. */

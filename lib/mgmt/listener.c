@@ -35,6 +35,7 @@
 #define SILENCE_S    60u
 #define BACKLOG      256
 #define CHECK_MS     1000          /* between two looks at deadlines */
+#define ASK_MS       50            /* between two questions to streams that have nothing to send */
 #define ACCEPT_PAUSE (100 * NJ_MS) /* while nothing can be accepted */
 
 /* A place for a connection. */
@@ -60,7 +61,7 @@ struct nj_mgmt_listener {
     bool has_yielded;
     uint32_t n_unix, n_tcp;  /* connections */
     struct client *accepted; /* the one that MHD_add_connection() is called for */
-    nj_ns checked_at;
+    nj_ns checked_at, asked_at;
     nj_ns accepts_at; /* not before: the process has no descriptor or no memory left */
     struct nj__mgmt_answerer answerer;
     struct client client[CLIENTS_MAX];
@@ -198,6 +199,49 @@ static void accept_all(struct nj_mgmt_listener *l, int fd, enum nj__mgmt_place p
     }
 }
 
+/* --- time ------------------------------------------------------------------------------------- */
+
+static bool is_suspended(const struct nj_mgmt_listener *l)
+{
+    for (uint32_t i = 0; i < CLIENTS_MAX; i++)
+        if (l->client[i].fd >= 0 && l->client[i].exchange.is_suspended)
+            return true;
+    return false;
+}
+
+static void resume_all(struct nj_mgmt_listener *l)
+{
+    for (uint32_t i = 0; i < CLIENTS_MAX; i++)
+        if (l->client[i].fd >= 0)
+            nj__mgmt_exchange_resume(&l->client[i].exchange);
+}
+
+static void ask_streams(struct nj_mgmt_listener *l)
+{
+    nj_ns at = now();
+
+    if (at - l->asked_at < ASK_MS * NJ_MS)
+        return;
+    l->asked_at = at;
+    resume_all(l);
+}
+
+/* While it is suspended, libmicrohttpd does not see that its peer has closed it. */
+static bool has_gone(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLRDHUP};
+
+    return poll(&p, 1, 0) > 0;
+}
+
+static bool is_late(struct client *c, nj_ns at)
+{
+    if (c->exchange.is_suspended || c->exchange.has_taken)
+        c->deadline = at + SEND_TIME;
+    c->exchange.has_taken = false;
+    return at >= c->deadline || (c->exchange.is_suspended && has_gone(c->fd));
+}
+
 /* libmicrohttpd finds a connection that is shut down closed, and closes it. */
 static void end_late_clients(struct nj_mgmt_listener *l)
 {
@@ -208,9 +252,9 @@ static void end_late_clients(struct nj_mgmt_listener *l)
     l->checked_at = at;
     for (uint32_t i = 0; i < CLIENTS_MAX; i++) {
         struct client *c = &l->client[i];
-        if (c->fd < 0 || c->is_ended || at < c->deadline)
+        if (c->fd < 0 || c->is_ended || !is_late(c, at))
             continue;
-        c->is_ended = true;
+        c->is_ended = c->exchange.is_cut = true;
         shutdown(c->fd, SHUT_RDWR);
     }
 }
@@ -254,10 +298,10 @@ static void wait_and_serve(struct nj_mgmt_listener *l)
     struct pollfd *tcp = fds + 3;
     MHD_UNSIGNED_LONG_LONG ms;
     uint64_t n_wakes;
-    int wait = l->n_unix + l->n_tcp > 0 ? CHECK_MS : -1;
+    int wait = is_suspended(l) ? ASK_MS : l->n_unix + l->n_tcp > 0 ? CHECK_MS : -1;
 
     if (!accepts)
-        wait = ACCEPT_PAUSE / NJ_MS;
+        wait = wait == ASK_MS ? wait : (int)(ACCEPT_PAUSE / NJ_MS);
     for (uint32_t i = 0; i < s->n_tcp; i++)
         tcp[i] =
             (struct pollfd){.fd = accepts && !l->has_yielded ? s->tcp[i].fd : -1, .events = POLLIN};
@@ -272,6 +316,7 @@ static void wait_and_serve(struct nj_mgmt_listener *l)
             if (tcp[i].revents)
                 accept_all(l, tcp[i].fd, place_of(&s->tcp[i]));
     }
+    ask_streams(l);
     MHD_run_wait(l->daemon, 0);
     end_late_clients(l);
 }
@@ -288,6 +333,7 @@ static void *serve(void *listener)
         nj_mgmt_sockets_take_repaired(l->sockets);
         wait_and_serve(l);
     }
+    resume_all(l); /* libmicrohttpd ends the process if one is suspended at its end */
     MHD_stop_daemon(l->daemon);
     nj_altstack_remove(altstack);
     return NULL;
@@ -297,8 +343,8 @@ static void *serve(void *listener)
 
 static struct MHD_Daemon *start_daemon(struct nj_mgmt_listener *l)
 {
-    return MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET, 0, NULL, NULL, on_request, l,
-                            MHD_OPTION_CONNECTION_LIMIT, CLIENTS_MAX,
+    return MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0,
+                            NULL, NULL, on_request, l, MHD_OPTION_CONNECTION_LIMIT, CLIENTS_MAX,
                             MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY,
                             MHD_OPTION_CONNECTION_TIMEOUT, SILENCE_S, MHD_OPTION_NOTIFY_CONNECTION,
                             on_connection, l, MHD_OPTION_NOTIFY_COMPLETED, on_completed, l,

@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "mgmt/readiness.h"
+#include "mgmt/stream.h"
 #include "mgmt/view.h"
 
 /* Who may use a route, beside those who may write to the file of the Unix socket. */
@@ -30,7 +31,8 @@ struct nj__mgmt_request {
     const char *accept; /* the field Accept; "" if there is none */
     const char *body;   /* with a zero behind it */
     size_t n_body;
-    const char *type; /* the route may set it: a constant; text/plain by default */
+    const char *type;              /* the route may set it: a constant; text/plain by default */
+    struct nj__mgmt_stream stream; /* the route may set it: the body, instead of what it writes */
 };
 
 /* Writes the body to `out`. Returns the status. */
