@@ -7,9 +7,10 @@
 #define RELOAD_S   60 /* a server reads lists of networks and certificates */
 
 const struct ctl_command ctl_commands[CTL_N_COMMANDS] = {
-    [CTL_CMD_STATUS] = {"status", "",
-                        "whether the server is ready, and what ports, shards and classes do", 0, 0,
-                        TIMEOUT_S},
+    [CTL_CMD_STATUS] =
+        {"status", "",
+         "whether the server is ready, what is wrong, and what ports, shards and classes do", 0, 0,
+         TIMEOUT_S},
     [CTL_CMD_LIMITS] = {"limits", "[CHANGE...]",
                         "the limits in force. CHANGE is KEY=VALUE for the whole server, or for the "
                         "class that class=NAME before it names: limits class=video rate=5MiB/s. "

@@ -353,23 +353,6 @@ static enum ctl_status run_reload(struct ctl *c)
     return status;
 }
 
-/* Of /ready: "ready", and "why", the lines of its text. */
-static json_t *read_ready(const struct ctl_answer *a)
-{
-    json_t *ready = json_object(), *why = json_array();
-    const char *line = a->body;
-
-    json_object_set_new(ready, "ready", json_boolean(is_success(a)));
-    while (!is_success(a) && *line) {
-        size_t n = strcspn(line, "\r\n");
-        if (n > 0)
-            json_array_append_new(why, json_stringn(line, n));
-        line += n + (line[n] != '\0');
-    }
-    json_object_set_new(ready, "why", why);
-    return ready;
-}
-
 static json_int_t sum_of(json_t *list, const char *key)
 {
     json_int_t sum = 0;
@@ -380,7 +363,7 @@ static json_int_t sum_of(json_t *list, const char *key)
     return sum;
 }
 
-static void print_status(json_t *status, json_t *ready)
+static void print_status(json_t *status)
 {
     static const struct ctl_column ports[] = {
         {"number", "port", CTL_PLAIN},         {"device", "device", CTL_PLAIN},
@@ -395,7 +378,7 @@ static void print_status(json_t *status, json_t *ready)
            *classes = json_object_get(status, "classes");
     const char *version = json_string_value(json_object_get(status, "version")),
                *started = json_string_value(json_object_get(status, "started"));
-    json_t *why;
+    json_t *problem;
     size_t i;
 
     fputs("nightjar ", stdout);
@@ -404,11 +387,12 @@ static void print_status(json_t *status, json_t *ready)
         fputs(", started ", stdout);
         ctl_print_text(stdout, started);
     }
-    puts(json_is_true(json_object_get(ready, "ready")) ? ": ready" : ": NOT READY");
-    json_array_foreach(json_object_get(ready, "why"), i, why)
+    puts(json_is_true(json_object_get(status, "ready")) ? ": ready" : ": NOT READY");
+    json_array_foreach(json_object_get(status, "problems"), i, problem)
     {
+        const char *text = json_string_value(json_object_get(problem, "text"));
         fputs("  ", stdout);
-        ctl_print_text(stdout, json_string_value(why));
+        ctl_print_text(stdout, text ? text : "?");
         putchar('\n');
     }
     printf("%zu shards, %" JSON_INTEGER_FORMAT " connections, %" JSON_INTEGER_FORMAT
@@ -427,17 +411,16 @@ static void print_status(json_t *status, json_t *ready)
 
 static enum ctl_status run_status(struct ctl *c)
 {
-    static const char *const parts[] = {"/version", "/api/v1/addresses", "/api/v1/port",
-                                        "/api/v1/shards", "/api/v1/classes"};
-    json_t *all = json_object(), *ready = NULL, *one;
+    static const char *const parts[] = {"/version",     "/api/v1/problems", "/api/v1/addresses",
+                                        "/api/v1/port", "/api/v1/shards",   "/api/v1/classes"};
+    json_t *all = json_object(), *one;
     struct ctl_answer answer;
     char why[512];
     enum ctl_status status = CTL_OK;
 
     if (!ctl_request(c->client, "/ready", NULL, &answer, why, sizeof why))
         status = fail(CTL_UNREACHABLE, "%s", why);
-    else
-        ready = read_ready(&answer);
+    bool is_ready = status == CTL_OK && is_success(&answer);
     ctl_answer_free(&answer);
     for (size_t i = 0; status == CTL_OK && i < NJ_ARRAY_LEN(parts); i++) {
         status = ask_json(c, parts[i], NULL, &one);
@@ -446,15 +429,13 @@ static enum ctl_status run_status(struct ctl *c)
         json_decref(one);
     }
     if (status == CTL_OK) {
-        if (c->json) {
-            json_object_update(all, ready);
+        json_object_set_new(all, "ready", json_boolean(is_ready));
+        if (c->json)
             print_json(all);
-        } else {
-            print_status(all, ready);
-        }
-        status = json_is_true(json_object_get(ready, "ready")) ? CTL_OK : CTL_REFUSED;
+        else
+            print_status(all);
+        status = is_ready ? CTL_OK : CTL_REFUSED;
     }
-    json_decref(ready);
     json_decref(all);
     return status;
 }

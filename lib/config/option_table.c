@@ -289,7 +289,7 @@ const struct nj_option nj_options[] = {
      TEXT(management_read_token), .value = "FILE", .reload = NJ_RELOAD_VALUE,
      .help = "the same, for reading only"},
     {.name = "ready-stall", .section = "management", RELOADS,
-     .kind = NJ_OPTION_TIME, AT(ready_stall_s), .min = 0.01, .max = 5,
+     .kind = NJ_OPTION_TIME, AT(ready_stall_s), .min = 0.1, .max = 5,
      .expected = "a time such as 300ms", .value = "TIME", .default_text = "300ms",
      .help = "an lcore that has not polled for so long makes /ready fail"},
 

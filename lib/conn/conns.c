@@ -166,6 +166,7 @@ void nj_conns_publish(struct nj_conns *cs)
     nj_gauge_set(c, NJ_C_h2_connections, nj_h2_context_n_conns(cs->h2));
     nj_gauge_set(c, NJ_C_h1_connections, nj_h1_context_n_conns(cs->h1));
     nj_gauge_set(c, NJ_C_h2_bytes, nj_h2_context_bytes_used(cs->h2));
+    nj_gauge_set(c, NJ_C_rx_held, cs->held_mbufs.n_held);
     nj_gauge_set(c, NJ_C_file_jobs, nj_file_server_jobs_in_flight(cs->site));
     nj_shape_publish(cs->txns.shape);
     nj__handlers_publish(cs);

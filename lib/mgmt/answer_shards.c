@@ -53,11 +53,6 @@ bool nj__answer_stats(const struct nj_mgmt_view *v, const char *params, struct n
     return true;
 }
 
-static unsigned in_use(const struct rte_mempool *mp)
-{
-    return mp ? rte_mempool_in_use_count(mp) : 0;
-}
-
 /* Overview of a shard. */
 static void add_shard_summary(const struct nj_mgmt_view *v, uint32_t i, struct nj__doc d)
 {
@@ -71,15 +66,6 @@ static void add_shard_summary(const struct nj_mgmt_view *v, uint32_t i, struct n
     nj__doc_uint(d, "tx_drops", nj_counters_sum_of_kind(c, NJ_KIND_TX_DROP));
 }
 
-static const struct nj_mgmt_port *port_of_shard(const struct nj_mgmt_view *v, uint32_t shard)
-{
-    const struct nj_mgmt_port *p = v->port;
-
-    while (shard >= p->first + p->n_shards)
-        p++;
-    return p;
-}
-
 /* Details of a shard: steering, cycles, packets, drops by reason, memory in use. */
 static void add_shard_details(const struct nj_mgmt_view *v, uint32_t i, struct nj__doc d)
 {
@@ -91,16 +77,16 @@ static void add_shard_details(const struct nj_mgmt_view *v, uint32_t i, struct n
         NJ_C_file_jobs,       NJ_C_exchanges,  NJ_C_tx_queued,      NJ_C_tls_handshakes_open,
     };
     const struct nj_counters *c = &v->shard[i]->counters;
-    const struct nj_mgmt_port *p = port_of_shard(v, i);
+    const struct nj_mgmt_port *p = nj_mgmt_port_of_shard(v, i);
     uint32_t queue = i - p->first;
 
     nj__doc_uint(d, "port", p->dev->id);
     nj__doc_text(d, "steering", steering[p->dev->steering]);
     nj__answer_add_counters(v, i, i + 1, shown, NJ_ARRAY_LEN(shown), d);
-    nj__doc_uint(d, "rx_mbufs_used", in_use(p->dev->rx_pool[queue]));
-    uint64_t taken = in_use(p->dev->tx_pool[queue]),
-             ready = nj_counter_read(c, NJ_C_tx_mbufs_ready);
-    nj__doc_uint(d, "tx_mbufs_used", taken > ready ? taken - ready : 0);
+    nj__doc_uint(d, "rx_mbufs_used", nj_mgmt_mbufs_used(p->dev->rx_pool[queue], 0));
+    nj__doc_uint(
+        d, "tx_mbufs_used",
+        nj_mgmt_mbufs_used(p->dev->tx_pool[queue], nj_counter_read(c, NJ_C_tx_mbufs_ready)));
     struct nj__doc drops = nj__doc_is_telemetry(d) ? d : nj__doc_dict(d, "drops");
     for (nj_counter k = 0; k < NJ_COUNTERS_MAX; k++) {
         bool drop = nj_counter_info[k].kind == NJ_KIND_RX_DROP ||

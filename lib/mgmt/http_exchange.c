@@ -103,8 +103,6 @@ static enum MHD_Result answer(struct nj__mgmt_exchange *e, struct nj__mgmt_answe
 {
     struct nj__mgmt_request r = {
         .view = a->view,
-        .polls = &a->polls,
-        .ready_stall = a->ready_stall,
         .rest = nj__mgmt_route_rest(route, path),
         .query = e->query,
         .accept = field(c, "Accept"),

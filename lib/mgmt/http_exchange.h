@@ -21,9 +21,7 @@ enum nj__mgmt_place {
 /* What answers a request needs to know. */
 struct nj__mgmt_answerer {
     const struct nj_mgmt_view *view;
-    struct nj_mgmt_polls polls;
     struct nj_mgmt_tokens tokens;
-    nj_ns ready_stall;
 };
 
 /* One request at a time of a connection. Zero-initialized, except for `place`. */

@@ -55,7 +55,6 @@ struct nj_mgmt_listener {
     _Atomic bool is_stopping, yields;
     pthread_mutex_t lock; /* of what follows */
     struct nj_mgmt_tokens tokens;
-    nj_ns ready_stall;
 
     /* The thread only. */
     bool has_yielded;
@@ -118,7 +117,6 @@ static enum MHD_Result on_request(void *listener, struct MHD_Connection *c, cons
         return MHD_NO;
     pthread_mutex_lock(&l->lock);
     l->answerer.tokens = l->tokens;
-    l->answerer.ready_stall = l->ready_stall;
     pthread_mutex_unlock(&l->lock);
     *request = client;
     enum MHD_Result rc =
@@ -404,12 +402,10 @@ void nj_mgmt_listener_stop(struct nj_mgmt_listener *l)
     free_listener(l);
 }
 
-void nj_mgmt_listener_set(struct nj_mgmt_listener *l, const struct nj_mgmt_tokens *tokens,
-                          nj_ns ready_stall)
+void nj_mgmt_listener_set(struct nj_mgmt_listener *l, const struct nj_mgmt_tokens *tokens)
 {
     pthread_mutex_lock(&l->lock);
     l->tokens = *tokens;
-    l->ready_stall = ready_stall;
     pthread_mutex_unlock(&l->lock);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The management listener: HTTP/1.1 at sockets of the kernel, by libmicrohttpd on one thread of its
- * own. It reads what lcores write, and waits for none of them, except /ready, for at most the time
- * that its option says. routes.h has what it answers, docs/observe.md who may ask.
+ * own. It reads what lcores write, and waits for none of them. routes.h has what it answers,
+ * docs/observe.md who may ask.
  */
 #pragma once
 
@@ -24,10 +24,8 @@ struct nj_mgmt_listener *nj_mgmt_listener_start(const struct nj_mgmt_view *view,
  * is valid. Main thread. */
 void nj_mgmt_listener_stop(struct nj_mgmt_listener *l);
 
-/* Use these tokens, and this time for /ready. Any thread; before the first call there are no
- * tokens. */
-void nj_mgmt_listener_set(struct nj_mgmt_listener *l, const struct nj_mgmt_tokens *tokens,
-                          nj_ns ready_stall);
+/* Use these tokens. Any thread; before the first call there are no tokens. */
+void nj_mgmt_listener_set(struct nj_mgmt_listener *l, const struct nj_mgmt_tokens *tokens);
 /* Another process takes the connections of the TCP sockets, or does so no longer. The supervisor.
  */
 void nj_mgmt_listener_yield(struct nj_mgmt_listener *l, bool yields);

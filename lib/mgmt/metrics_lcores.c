@@ -12,15 +12,6 @@ struct lcore_text {
     char id[NUMBER_BYTES];
 };
 
-static const struct nj_mgmt_port *port_of_shard(const struct nj_mgmt_view *v, uint32_t shard)
-{
-    const struct nj_mgmt_port *p = v->port;
-
-    while (shard >= p->first + p->n_shards)
-        p++;
-    return p;
-}
-
 static void add_infos(const struct nj_mgmt_view *v, struct nj__metrics *m,
                       const struct lcore_text *text)
 {
@@ -34,7 +25,7 @@ static void add_infos(const struct nj_mgmt_view *v, struct nj__metrics *m,
             {"lcore", text[i].id}, {"cpu", cpu}, {"node", node}, {"port", port}, {0}};
         snprintf(cpu, sizeof cpu, "%u", v->lcore[i].cpu);
         snprintf(node, sizeof node, "%d", v->lcore[i].node);
-        snprintf(port, sizeof port, "%u", port_of_shard(v, i)->dev->id);
+        snprintf(port, sizeof port, "%u", nj_mgmt_port_of_shard(v, i)->dev->id);
         nj__metrics_add(m, 1, labels);
     }
 }
@@ -72,8 +63,7 @@ static void put_pool(const struct rte_mempool *mp, uint64_t n_ready, uint64_t va
     value[0] = value[1] = value[2] = NJ__METRIC_NONE;
     if (!mp)
         return;
-    uint64_t n_taken = rte_mempool_in_use_count(mp);
-    value[0] = n_taken > n_ready ? n_taken - n_ready : 0;
+    value[0] = nj_mgmt_mbufs_used(mp, n_ready);
     value[1] = mp->size;
     value[2] = value[0] * 1000000000 / mp->size;
 }
@@ -109,7 +99,7 @@ static void add_amounts(const struct nj_mgmt_view *v, struct nj__metrics *m,
 
     for (uint32_t i = 0; i < v->n_shards; i++) {
         const struct nj_counters *c = &v->shard[i]->counters;
-        const struct nj_mgmt_port *p = port_of_shard(v, i);
+        const struct nj_mgmt_port *p = nj_mgmt_port_of_shard(v, i);
         uint64_t *value = row[i].value;
         row[i] = (struct nj__metric_row){.label = {{"lcore", text[i].id}}};
         put_pool(p->dev->rx_pool[i - p->first], 0, value);

@@ -13,6 +13,7 @@
 #include "base/json_escape_utf8.h"
 #include "mgmt/json_document.h"
 #include "mgmt/metrics.h"
+#include "mgmt/problems.h"
 
 /* --- health, readiness, version --------------------------------------------------------------- */
 
@@ -24,12 +25,39 @@ static unsigned health(struct nj__mgmt_request *r, FILE *out)
     return ok ? 200 : 503;
 }
 
+struct readiness {
+    FILE *out;
+    bool is_ready;
+};
+
+static void write_reason(void *ctx, enum nj__problem_kind kind, const char *text)
+{
+    struct readiness *r = ctx;
+
+    if (!nj__problem_is_grave(kind))
+        return;
+    r->is_ready = false;
+    fprintf(r->out, "%s\n", text);
+}
+
+static void write_warning(void *ctx, enum nj__problem_kind kind, const char *text)
+{
+    const struct readiness *r = ctx;
+
+    if (!nj__problem_is_grave(kind))
+        fprintf(r->out, "warning: %s\n", text);
+}
+
+/* The problems that do not keep requests away are for people who look. */
 static unsigned ready(struct nj__mgmt_request *r, FILE *out)
 {
-    if (nj__mgmt_write_reasons(r->view, r->polls, r->ready_stall, out) > 0)
-        return 503;
-    fputs("ready\n", out);
-    return 200;
+    struct readiness of = {out, true};
+
+    nj__problems_find(r->view, write_reason, &of);
+    if (of.is_ready)
+        fputs("ready\n", out);
+    nj__problems_find(r->view, write_warning, &of);
+    return of.is_ready ? 200 : 503;
 }
 
 static unsigned version(struct nj__mgmt_request *r, FILE *out)

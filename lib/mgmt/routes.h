@@ -10,7 +10,6 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "mgmt/readiness.h"
 #include "mgmt/stream.h"
 #include "mgmt/view.h"
 
@@ -24,8 +23,6 @@ enum nj__mgmt_access {
 
 struct nj__mgmt_request {
     const struct nj_mgmt_view *view;
-    struct nj_mgmt_polls *polls;
-    nj_ns ready_stall;
     const char *rest;   /* of the path, behind that of a route that ends with '*' */
     const char *query;  /* behind the '?', as sent; "" if there is none */
     const char *accept; /* the field Accept; "" if there is none */

@@ -2,6 +2,8 @@
 /* Sums over the shards of a server. */
 #include "mgmt/view.h"
 
+#include <rte_mempool.h>
+
 #include "base/relaxed_atomics.h"
 #include "log/log_writer.h"
 #include "telem/counters_http.h"
@@ -48,6 +50,22 @@ struct nj_mgmt_class_sum nj_mgmt_sum_class(const struct nj_mgmt_view *v, uint32_
         sum.waiting += nj_load_relaxed(&c->n_waiting);
     }
     return sum;
+}
+
+const struct nj_mgmt_port *nj_mgmt_port_of_shard(const struct nj_mgmt_view *v, uint32_t shard)
+{
+    const struct nj_mgmt_port *p = v->port;
+
+    while (shard >= p->first + p->n_shards)
+        p++;
+    return p;
+}
+
+uint64_t nj_mgmt_mbufs_used(const struct rte_mempool *pool, uint64_t n_ready)
+{
+    uint64_t n_taken = pool ? rte_mempool_in_use_count(pool) : 0;
+
+    return n_taken > n_ready ? n_taken - n_ready : 0;
 }
 
 struct nj_port_stats nj_mgmt_read_port_stats(const struct nj_mgmt_view *v,

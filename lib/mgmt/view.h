@@ -82,7 +82,9 @@ struct nj_mgmt_view {
     const _Atomic nj_ns *supervised_at;            /* the last tick of the supervisor, of
                                                       CLOCK_MONOTONIC; 0: none yet */
     const _Atomic bool *is_stopping, *is_yielding; /* another process takes new connections */
-    const struct nj_server_config *config;         /* of the start */
+    const _Atomic nj_ns *unpolled;         /* how long each lcore has not polled, at that tick */
+    const _Atomic nj_ns *ready_stall;      /* an lcore that has not polled for longer is stuck */
+    const struct nj_server_config *config; /* of the start */
     const struct nj_mgmt_reloads *reloads;
     struct nj_tls_current_context *tls;  /* to take a reference; NULL: no TLS */
     struct nj_mgmt_transfers *transfers; /* to be called: mgmt/transfers.h */
@@ -99,6 +101,13 @@ struct nj_mgmt_class_sum {
     uint64_t requests, refused, bytes, throttled_ns, open, waiting;
 };
 struct nj_mgmt_class_sum nj_mgmt_sum_class(const struct nj_mgmt_view *v, uint32_t slot);
+
+/* The port of a shard. */
+const struct nj_mgmt_port *nj_mgmt_port_of_shard(const struct nj_mgmt_view *v, uint32_t shard);
+
+/* Mbufs of a pool that are in use: not the `n_ready` that an lcore has taken in advance. NULL: 0.
+ */
+uint64_t nj_mgmt_mbufs_used(const struct rte_mempool *pool, uint64_t n_ready);
 
 /* The last sample of a port of this view. */
 struct nj_port_stats nj_mgmt_read_port_stats(const struct nj_mgmt_view *v,

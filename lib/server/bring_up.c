@@ -23,7 +23,6 @@
 
 #define HALF_OPEN_MAX   4096u
 #define TIME_WAIT       (60 * NJ_SEC) /* 2 MSL with the MSL of 30 s that stacks use */
-#define JOBS_MAX        1024u         /* per shard, on workers */
 #define TLS_TASKS_MAX   4u /* handshakes that run at once; 1 if workers share the lcores' CPUs */
 #define NO_RANDOM       "cannot get random numbers from the system"
 #define STOP_TIMEOUT_MS 2000u /* for tasks on workers at shutdown */
@@ -174,7 +173,7 @@ static bool start_workers(struct nj_server *s)
                                          .tasks_max = NJ_TASKS_OUT_MAX,
                                          .prepare = nj_file_rights_restore},
                  [NJ_WORKER_FILES] = {.n_max = s->files.store ? NJ_FILE_TASKS_MAX : 0,
-                                      .tasks_max = JOBS_MAX},
+                                      .tasks_max = NJ_FILE_JOBS_MAX},
                  [NJ_WORKER_TLS] = {.n_max = s->tls.has_tls ? tls_tasks(s) : 0,
                                     .tasks_max = NJ_TLS_TASKS_OUT_MAX}},
         .affinity = s->place.worker,
@@ -410,6 +409,8 @@ static void fill_view(struct nj_server *s)
         .reloads = &s->reloads,
         .tls = s->tls.has_tls ? &s->tls.current : NULL,
         .supervised_at = &s->supervisor.ticked_at,
+        .unpolled = s->supervisor.lcore_watch.unpolled,
+        .ready_stall = &s->management.ready_stall,
         .is_stopping = &s->service.is_stopping,
         .is_yielding = &s->service.is_yielding,
         .hooks = {s, change_limits, reset_handler_counters, nj__server_reload, reopen_log},

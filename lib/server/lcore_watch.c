@@ -3,6 +3,7 @@
 
 #include <time.h>
 
+#include "base/relaxed_atomics.h"
 #include "log/log.h"
 #include "telem/counters_packet.h"
 #include "threads/os_clock.h"
@@ -54,6 +55,7 @@ void nj__lcore_watch_tick(struct nj_lcore_watch *w, struct nj_shards *shards)
         nj_ns now = nj_tsc_clock_now(&shards->clock);
         if (nj_watchdog_check_sample(&w->watchdog[i], &sample, now, line, sizeof line))
             nj_log(NJ_LEVEL_WARNING, "%s", line);
+        nj_store_relaxed(&w->unpolled[i], now - nj_min_u64(w->watchdog[i].progress_at, now));
     }
     log_abuse(w, shards);
 }

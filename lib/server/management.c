@@ -65,9 +65,15 @@ static int publish(struct nj_mgmt_sockets *s, char *why, size_t n)
     return 0;
 }
 
+static nj_ns stall_of(const struct nj_server_config *c)
+{
+    return (nj_ns)(c->ready_stall_s * (double)NJ_SEC);
+}
+
 int nj__management_start(struct nj_management *m, const struct nj_mgmt_view *view,
                          const cpu_set_t *cpus, char *why, size_t n)
 {
+    atomic_store(&m->ready_stall, stall_of(m->config));
     if (!nj_mgmt_sockets_has_any(&m->sockets))
         return 0;
     if (publish(&m->sockets, why, n) == 0)
@@ -109,6 +115,7 @@ int nj__management_read_tokens(const struct nj_management *m, const struct nj_se
 void nj__management_configure(struct nj_management *m, const struct nj_server_config *c,
                               const struct nj_mgmt_tokens *tokens)
 {
+    atomic_store(&m->ready_stall, stall_of(c));
     if (m->listener)
-        nj_mgmt_listener_set(m->listener, tokens, (nj_ns)(c->ready_stall_s * (double)NJ_SEC));
+        nj_mgmt_listener_set(m->listener, tokens);
 }

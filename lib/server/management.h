@@ -17,6 +17,7 @@ struct nj_management {
     const struct nj_server_config *config; /* of the start */
     struct nj_mgmt_tokens tokens;          /* of the start */
     struct nj_mgmt_listener *listener;     /* NULL: none */
+    _Atomic nj_ns ready_stall;
 };
 
 /* These return 0, or -1 with the reason in `why`. nj__management_close() undoes the first two, also

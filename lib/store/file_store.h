@@ -19,6 +19,8 @@
 
 #include "http/files/file_ops.h"
 
+/* Operations of one shard that workers run or that wait for them. */
+#define NJ_FILE_JOBS_MAX            1024u
 #define NJ_FILE_CACHE_BYTES_DEFAULT (1024u * 1024u * 1024u)
 /* Minimum budget: one page. */
 #define NJ__CACHE_BYTES_MIN         4096u

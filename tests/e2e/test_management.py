@@ -11,7 +11,6 @@ import unittest
 from tests.netlab import management
 from tests.netlab.case import ServerCase, fill_site
 from tests.netlab.h2client import Client
-from tests.netlab.handlers_case import make_gate, open_gate
 from tests.netlab.world import Failed, Server, World, until, version
 
 PLAIN_BUILD = "rights"
@@ -304,33 +303,6 @@ class Readiness(Own):
         client.close()
         self.assertEqual(0, server.wait(), self.world.errors())
         self.assertFalse(os.path.exists(self.world.management))
-
-    def test_an_lcore_that_does_not_poll(self):
-        """With --strategy pc the handler of /gate blocks its lcore."""
-        self.make_world("--strategy", "pc", program="nightjar-test-handlers")
-        make_gate(self.world)
-        self.world.start()
-        until("it is ready", lambda: self.ask("/ready").text == "ready\n")
-        client = Client(self.world.connect())
-        self.addCleanup(client.close)
-        stream = client.request("/gate")
-        until("it is stuck", lambda: self.ask("/ready").status == 503)
-        self.assertRegex(self.ask("/ready").text, r"^lcore \d+ has not polled for \d+ ms\n$")
-        self.assertEqual(200, self.ask("/health").status)
-        gate = open_gate(self.world)
-        self.addCleanup(os.close, gate)
-        self.assertEqual(200, client.response(stream)[0])
-        until("it polls", lambda: self.ask("/ready").status == 200)
-
-    def test_a_port_without_a_link(self):
-        self.make_world()
-        self.world.start()
-        until("it is ready", lambda: self.ask("/ready").status == 200)
-        self.world.client("ip", "link", "set", "nj0", "down")
-        until("no link", lambda: self.ask("/ready").status == 503)
-        self.assertRegex(self.ask("/ready").text, r"^port 0 \(net_tap0\) has no link\n$")
-        self.world.client("ip", "link", "set", "nj0", "up")
-        until("a link", lambda: self.ask("/ready").status == 200)
 
 
 class AtDefaultPath(Server):

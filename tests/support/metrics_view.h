@@ -31,6 +31,8 @@ struct metrics_view {
     struct nj_settings settings;
     struct nj_policies *policies;
     struct nj_mgmt_reloads reloads;
+    _Atomic nj_ns supervised_at, unpolled[2], ready_stall;
+    _Atomic bool is_stopping, is_yielding;
     struct test_cert cert;
     struct nj_tls_current_context tls;
     struct nj_mgmt_view v;
@@ -130,6 +132,8 @@ static inline struct metrics_view *metrics_view_new(const char *folder, uint32_t
     rig_new_with(m->r, &m->config);
     m->clock.ns_per_cycle_q32 = 1ull << 32; /* 1 GHz */
     atomic_store(&m->reloads.good_at_s, 1700000100);
+    atomic_store(&m->supervised_at, UINT64_MAX - NJ_SEC * 10);
+    atomic_store(&m->ready_stall, 300 * NJ_MS);
     m->v = (struct nj_mgmt_view){.clock = &m->clock,
                                  .n_ports = 1,
                                  .n_shards = 1,
@@ -147,6 +151,11 @@ static inline struct metrics_view *metrics_view_new(const char *folder, uint32_t
                                  .config = m->settings.config,
                                  .started_s = 1700000000,
                                  .reloads = &m->reloads,
+                                 .supervised_at = &m->supervised_at,
+                                 .is_stopping = &m->is_stopping,
+                                 .is_yielding = &m->is_yielding,
+                                 .unpolled = m->unpolled,
+                                 .ready_stall = &m->ready_stall,
                                  .tls = &m->tls};
     return m;
 }

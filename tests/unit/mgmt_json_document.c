@@ -19,6 +19,9 @@ static struct nj_lcore_log lcore_log;
 static struct nj_dpdk_port device = {.name = "net_\xff", .driver = "net_ring", .node = -1};
 static struct nj_port_stats port_stats = {
     .link_up = true, .rx_errors = UINT64_MAX, .tx_packets = 3};
+static _Atomic nj_ns supervised_at, unpolled[1], ready_stall = NJ_SEC;
+static _Atomic bool is_stopping, is_yielding;
+static struct nj_mgmt_reloads reloads;
 static struct nj_class_rate rates[NJ_CLASSES_MAX];
 static struct nj_mgmt_view view;
 static struct rig *rig;
@@ -67,6 +70,12 @@ static void start(void)
         .clients = nj_clients_new(64),
         .class_rate = rates,
         .routes = nj_routes_new(NULL, 0, why, sizeof why),
+        .supervised_at = &supervised_at,
+        .is_stopping = &is_stopping,
+        .is_yielding = &is_yielding,
+        .unpolled = unpolled,
+        .ready_stall = &ready_stall,
+        .reloads = &reloads,
         .hooks = {policies, change_limits, reset_handlers},
     };
 }
