@@ -5,10 +5,15 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/compiler.h"
 #include "base/units.h"
 #include "log/address_text.h"
 
-#define TOO_LARGE    413u        /* its name differs between versions of libmicrohttpd */
+#define TOO_LARGE    413u /* its name differs between versions of libmicrohttpd */
+/* Bytes of responses that the clients of a place have not taken; small responses are sent in any
+ * case. */
+#define UNSENT_MAX   (32u << 20)
+#define SMALL        (64u << 10)
 #define STREAM_BYTES (16u << 10) /* a stream is asked for at a time */
 
 /* --- responses -------------------------------------------------------------------------------- */
@@ -44,6 +49,12 @@ static enum MHD_Result send_body(struct nj__mgmt_exchange *e, struct MHD_Connect
     return MHD_NO;
 }
 
+static void suspend(struct nj__mgmt_exchange *e)
+{
+    e->is_suspended = true;
+    MHD_suspend_connection(e->connection);
+}
+
 /* Without the suspension libmicrohttpd would ask for bytes all the time. */
 static ssize_t read_stream(void *exchange, uint64_t at, char *to, size_t n)
 {
@@ -55,10 +66,8 @@ static ssize_t read_stream(void *exchange, uint64_t at, char *to, size_t n)
     if (n_read < 0)
         return MHD_CONTENT_READER_END_OF_STREAM;
     e->has_taken = true;
-    if (n_read == 0) {
-        e->is_suspended = true;
-        MHD_suspend_connection(e->connection);
-    }
+    if (n_read == 0)
+        suspend(e);
     return n_read;
 }
 
@@ -110,28 +119,37 @@ static enum MHD_Result answer(struct nj__mgmt_exchange *e, struct nj__mgmt_answe
         .n_body = e->n_body,
         .type = NJ__MGMT_TEXT,
     };
-    char *text = NULL;
-    size_t n = 0;
-    FILE *out = open_memstream(&text, &n);
+    struct nj__mgmt_answer made;
 
-    if (!out)
+    if (e->is_cut)
         return MHD_NO;
-    unsigned status = route->answer(&r, out);
-    bool ok = !ferror(out);
-    ok = fclose(out) == 0 && ok && text;
+    e->answerer = a;
+    e->connection = c;
+    if (!nj__mgmt_route_is_slow(route))
+        made = nj__mgmt_route_run(route, &r);
+    else if (!nj__mgmt_slow_ask(a->slow, e, route, &r, &made)) {
+        suspend(e); /* libmicrohttpd calls nj__mgmt_exchange_step() again when it is resumed */
+        return MHD_YES;
+    }
     e->stream = r.stream;
     if (r.stream.read) {
-        free(text);
-        return send_stream(e, c, &(struct reply){.status = status, .type = r.type});
+        free(made.text);
+        return send_stream(e, c, &(struct reply){.status = made.status, .type = r.type});
     }
-    if (ok)
-        return send_body(e, c, &(struct reply){.status = status, .type = r.type}, text, n);
-    free(text);
-    return MHD_NO;
+    if (!made.text)
+        return MHD_NO;
+    if (made.n > SMALL && a->n_unsent[e->place] + made.n > UNSENT_MAX) {
+        free(made.text);
+        return refuse_with(e, c, MHD_HTTP_SERVICE_UNAVAILABLE,
+                           "other clients have not taken their responses\n", "Retry-After", "60");
+    }
+    e->n_unsent = made.n;
+    a->n_unsent[e->place] += made.n;
+    return send_body(e, c, &(struct reply){.status = made.status, .type = r.type}, made.text,
+                     made.n);
 }
 
-/* --- who may -----------------------------------------------------------------------------------
- */
+/* --- who may ---------------------------------------------------------------------------------- */
 
 bool nj__mgmt_is_local_host(const char *host)
 {
@@ -152,6 +170,28 @@ bool nj__mgmt_is_local_host(const char *host)
            (n_name == strlen("localhost") && strncasecmp(host, "localhost", n_name) == 0);
 }
 
+bool nj__mgmt_is_same_origin(const char *origin, const char *host)
+{
+    static const char *const scheme[] = {"http://", "https://"};
+
+    for (size_t i = 0; i < NJ_ARRAY_LEN(scheme); i++) {
+        size_t n = strlen(scheme[i]);
+        if (strncasecmp(origin, scheme[i], n) == 0)
+            return strcasecmp(origin + n, host) == 0;
+    }
+    return false;
+}
+
+/* A page of another server, in a browser that reaches this one, by a tunnel or here: browsers say
+ * so. Programs send neither field. */
+static bool is_of_another_page(struct MHD_Connection *c)
+{
+    const char *origin = field(c, "Origin");
+
+    return strcasecmp(field(c, "Sec-Fetch-Site"), "cross-site") == 0 ||
+           (origin[0] && !nj__mgmt_is_same_origin(origin, field(c, "Host")));
+}
+
 /* A refusal that the head alone decides; NULL: none. */
 static const char *why_forbidden(const struct nj__mgmt_exchange *e,
                                  const struct nj__mgmt_answerer *a, struct MHD_Connection *c,
@@ -159,8 +199,10 @@ static const char *why_forbidden(const struct nj__mgmt_exchange *e,
 {
     const char *host = field(c, "Host"); /* requests of HTTP/1.0 may have none */
 
-    if (e->place == NJ__MGMT_LOOPBACK && host[0] && !nj__mgmt_is_local_host(host))
+    if (e->place != NJ__MGMT_ELSEWHERE && host[0] && !nj__mgmt_is_local_host(host))
         return "Host must be an address or localhost\n";
+    if (route->access >= NJ__MGMT_READ && is_of_another_page(c))
+        return "a page of another server asks for this: Origin must be that of Host\n";
     if (route->access == NJ__MGMT_OPEN || e->place == NJ__MGMT_UNIX)
         return NULL;
     if (e->place == NJ__MGMT_ELSEWHERE)
@@ -236,15 +278,24 @@ void nj__mgmt_exchange_begin(struct nj__mgmt_exchange *e, const char *url)
 
 void nj__mgmt_exchange_end(struct nj__mgmt_exchange *e)
 {
+    if (e->answerer) {
+        e->answerer->n_unsent[e->place] -= e->n_unsent;
+        nj__mgmt_slow_forget(e->answerer->slow, e);
+    }
     if (e->stream.read)
         e->stream.end(e->stream.of);
     free(e->body);
     *e = (struct nj__mgmt_exchange){.place = e->place};
 }
 
+bool nj__mgmt_exchange_runs(const struct nj__mgmt_exchange *e)
+{
+    return e->answerer && nj__mgmt_slow_has(e->answerer->slow, e);
+}
+
 void nj__mgmt_exchange_resume(struct nj__mgmt_exchange *e)
 {
-    if (!e->is_suspended)
+    if (!e->is_suspended || nj__mgmt_exchange_runs(e))
         return;
     e->is_suspended = false;
     MHD_resume_connection(e->connection);

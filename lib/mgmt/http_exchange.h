@@ -7,6 +7,7 @@
 
 #include "mgmt/access_tokens.h"
 #include "mgmt/routes.h"
+#include "mgmt/slow_route.h"
 
 #define NJ__MGMT_QUERY_MAX 1023u
 #define NJ__MGMT_BODY_MAX  (64u << 10)
@@ -16,12 +17,15 @@ enum nj__mgmt_place {
     NJ__MGMT_UNIX,
     NJ__MGMT_LOOPBACK,
     NJ__MGMT_ELSEWHERE,
+    NJ__MGMT_PLACES,
 };
 
 /* What answers a request needs to know. */
 struct nj__mgmt_answerer {
     const struct nj_mgmt_view *view;
     struct nj_mgmt_tokens tokens;
+    struct nj__mgmt_slow *slow;
+    uint64_t n_unsent[NJ__MGMT_PLACES]; /* bytes of responses that clients have not taken yet */
 };
 
 /* One request at a time of a connection. Zero-initialized, except for `place`. */
@@ -32,11 +36,13 @@ struct nj__mgmt_exchange {
     char query[NJ__MGMT_QUERY_MAX + 1];
     char *body;
     size_t n_body, n_room;
-    struct MHD_Connection *connection; /* of what follows */
-    struct nj__mgmt_stream stream;     /* that is sent; read is NULL: none */
-    bool is_suspended;                 /* libmicrohttpd leaves the connection alone meanwhile */
-    bool has_taken;                    /* the client has taken all of the stream until now */
-    bool is_cut;                       /* the stream must end */
+    struct nj__mgmt_answerer *answerer; /* of the response, and of what follows */
+    struct MHD_Connection *connection;
+    uint64_t n_unsent;             /* its part of the answerer's */
+    struct nj__mgmt_stream stream; /* that is sent; read is NULL: none */
+    bool is_suspended;             /* libmicrohttpd leaves the connection alone meanwhile */
+    bool has_taken;                /* the client has taken all of the stream until now */
+    bool is_cut;                   /* the stream must end */
 };
 
 /* Before the head has arrived. Keeps the query of the URL. */
@@ -47,9 +53,13 @@ enum MHD_Result nj__mgmt_exchange_step(struct nj__mgmt_exchange *e, struct nj__m
                                        const char *method, const char *data, size_t *n_data);
 /* The response was sent, or the connection has ended. */
 void nj__mgmt_exchange_end(struct nj__mgmt_exchange *e);
-/* Ask a suspended one again; others are left alone. */
+/* Ask a suspended one again, unless its route runs; others are left alone. */
 void nj__mgmt_exchange_resume(struct nj__mgmt_exchange *e);
+/* Does the slow thread run its route? It has to stay then. */
+bool nj__mgmt_exchange_runs(const struct nj__mgmt_exchange *e);
 
 /* Is it an address or localhost, with or without a port? Other names may be those of a page in a
  * browser here that has changed its address to this one. */
 bool nj__mgmt_is_local_host(const char *host);
+/* Does the field Origin name the server that the field Host does? */
+bool nj__mgmt_is_same_origin(const char *origin, const char *host);

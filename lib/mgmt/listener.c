@@ -7,6 +7,7 @@
 #include "mgmt/listener.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -22,11 +23,14 @@
 #include "rights/syscall_filter.h"
 #include "threads/os_clock.h"
 
-/* Connections at once of the Unix socket, and of all TCP sockets, so that these leave the others
- * their places. */
-#define UNIX_MAX     128u
-#define TCP_MAX      256u
-#define CLIENTS_MAX  (UNIX_MAX + TCP_MAX)
+/* Connections at once, by where they arrive, so that nobody far away takes a place of those here;
+ * from elsewhere also of one IPv4 address, or one IPv6 network. */
+#define UNIX_MAX     256u
+#define LOOPBACK_MAX 128u
+#define OTHERS_MAX   256u
+#define ADDRESS_MAX  16u
+#define CLIENTS_MAX  (UNIX_MAX + LOOPBACK_MAX + OTHERS_MAX)
+#define IP6_BITS     64u           /* of such a network */
 #define ACCEPTS_MAX  64u           /* in a row, of one socket */
 #define MEMORY       (32u << 10)   /* of a connection: its head, and buffers */
 #define REQUEST_TIME (10 * NJ_SEC) /* of a connection, until its first request is complete */
@@ -34,15 +38,16 @@
 #define SEND_TIME    (60 * NJ_SEC) /* of a response */
 #define SILENCE_S    60u
 #define BACKLOG      256
+#define LONG_TIME    (50 * NJ_MS)  /* of requests in a row: others have waited */
 #define CHECK_MS     1000          /* between two looks at deadlines */
 #define ASK_MS       50            /* between two questions to streams that have nothing to send */
 #define ACCEPT_PAUSE (100 * NJ_MS) /* while nothing can be accepted */
 
 /* A place for a connection. */
 struct client {
-    int fd; /* -1: free */
-    bool is_tcp;
-    bool is_ended; /* its deadline has passed */
+    int fd;              /* -1: free */
+    struct nj_addr from; /* of those from elsewhere */
+    bool is_ended;       /* its deadline has passed */
     nj_ns deadline;
     struct nj__mgmt_exchange exchange;
 };
@@ -53,12 +58,13 @@ struct nj_mgmt_listener {
     int epoll_fd; /* of `daemon` */
     pthread_t thread;
     _Atomic bool is_stopping, yields;
-    pthread_mutex_t lock; /* of what follows */
+    _Atomic bool has_answer; /* of a slow route */
+    pthread_mutex_t lock;    /* of what follows */
     struct nj_mgmt_tokens tokens;
 
     /* The thread only. */
     bool has_yielded;
-    uint32_t n_unix, n_tcp;  /* connections */
+    uint32_t n_clients[NJ__MGMT_PLACES];
     struct client *accepted; /* the one that MHD_add_connection() is called for */
     nj_ns checked_at, asked_at;
     nj_ns accepts_at; /* not before: the process has no descriptor or no memory left */
@@ -73,6 +79,12 @@ static nj_ns now(void)
 
 /* --- called by libmicrohttpd ------------------------------------------------------------------ */
 
+static void forget_client(struct nj_mgmt_listener *l, struct client *c)
+{
+    l->n_clients[c->exchange.place]--;
+    c->fd = -1;
+}
+
 static void on_connection(void *listener, struct MHD_Connection *c, void **socket_context,
                           enum MHD_ConnectionNotificationCode what)
 {
@@ -83,8 +95,7 @@ static void on_connection(void *listener, struct MHD_Connection *c, void **socke
         *socket_context = l->accepted;
     } else if (client) {
         nj__mgmt_exchange_end(&client->exchange);
-        *(client->is_tcp ? &l->n_tcp : &l->n_unix) -= 1;
-        client->fd = -1;
+        forget_client(l, client);
         *socket_context = NULL;
     }
 }
@@ -146,38 +157,61 @@ static size_t keep_escapes(void *listener, struct MHD_Connection *c, char *text)
 
 /* --- connections ------------------------------------------------------------------------------ */
 
-static struct client *free_client(struct nj_mgmt_listener *l, bool is_tcp)
+static bool has_room(const struct nj_mgmt_listener *l, enum nj__mgmt_place place,
+                     const struct nj_addr *from)
 {
-    if (is_tcp ? l->n_tcp >= TCP_MAX : l->n_unix >= UNIX_MAX)
-        return NULL;
+    static const uint32_t n_max[] = {[NJ__MGMT_UNIX] = UNIX_MAX,
+                                     [NJ__MGMT_LOOPBACK] = LOOPBACK_MAX,
+                                     [NJ__MGMT_ELSEWHERE] = OTHERS_MAX};
+    uint32_t n_same = 0;
+
+    for (uint32_t i = 0; place == NJ__MGMT_ELSEWHERE && i < CLIENTS_MAX; i++) {
+        const struct client *c = &l->client[i];
+        n_same += c->fd >= 0 && c->exchange.place == place && nj_addr_eq(&c->from, from);
+    }
+    return l->n_clients[place] < n_max[place] && n_same < ADDRESS_MAX;
+}
+
+static struct client *free_client(struct nj_mgmt_listener *l)
+{
     for (uint32_t i = 0; i < CLIENTS_MAX; i++)
         if (l->client[i].fd < 0)
             return &l->client[i];
     return NULL;
 }
 
+/* The address, of IPv6 without what a host chooses. */
+static struct nj_addr network_of(const struct sockaddr_storage *from)
+{
+    struct nj_addr a = {0};
+
+    if (from->ss_family == AF_INET6)
+        memcpy(a.b, &((const struct sockaddr_in6 *)from)->sin6_addr, IP6_BITS / 8);
+    else if (from->ss_family == AF_INET)
+        memcpy(a.b, &((const struct sockaddr_in *)from)->sin_addr, sizeof(struct in_addr));
+    return a;
+}
+
 /* One more than there may be is closed at once. */
 static void add_client(struct nj_mgmt_listener *l, int fd, enum nj__mgmt_place place,
-                       const struct sockaddr *from, socklen_t n_from)
+                       const struct sockaddr_storage *from)
 {
-    bool is_tcp = place != NJ__MGMT_UNIX;
-    struct client *client = free_client(l, is_tcp);
+    struct nj_addr network = network_of(from);
+    struct client *client = has_room(l, place, &network) ? free_client(l) : NULL;
 
     if (!client) {
         close(fd);
         return;
     }
     *client = (struct client){
-        .fd = fd, .is_tcp = is_tcp, .deadline = now() + REQUEST_TIME, .exchange.place = place};
-    *(is_tcp ? &l->n_tcp : &l->n_unix) += 1;
+        .fd = fd, .from = network, .deadline = now() + REQUEST_TIME, .exchange.place = place};
+    l->n_clients[place]++;
     l->accepted = client;
-    enum MHD_Result rc =
-        MHD_add_connection(l->daemon, fd, from, n_from); /* closes it if it fails */
+    enum MHD_Result rc = MHD_add_connection(l->daemon, fd, (const struct sockaddr *)from,
+                                            sizeof *from); /* closes it if it fails */
     l->accepted = NULL;
-    if (rc != MHD_YES && client->fd >= 0) {
-        *(is_tcp ? &l->n_tcp : &l->n_unix) -= 1;
-        client->fd = -1;
-    }
+    if (rc != MHD_YES && client->fd >= 0)
+        forget_client(l, client);
 }
 
 static void accept_all(struct nj_mgmt_listener *l, int fd, enum nj__mgmt_place place)
@@ -187,7 +221,7 @@ static void accept_all(struct nj_mgmt_listener *l, int fd, enum nj__mgmt_place p
         socklen_t n_from = sizeof from;
         int client = accept4(fd, (struct sockaddr *)&from, &n_from, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (client >= 0)
-            add_client(l, client, place, (const struct sockaddr *)&from, sizeof from);
+            add_client(l, client, place, &from);
         else if (errno == EAGAIN)
             return;
         else if (errno != ECONNABORTED && errno != EINTR) {
@@ -198,6 +232,13 @@ static void accept_all(struct nj_mgmt_listener *l, int fd, enum nj__mgmt_place p
 }
 
 /* --- time ------------------------------------------------------------------------------------- */
+
+/* The time in which the thread did other things is not the client's. */
+static void extend_deadlines(struct nj_mgmt_listener *l, nj_ns by)
+{
+    for (uint32_t i = 0; by >= LONG_TIME && i < CLIENTS_MAX; i++)
+        l->client[i].deadline += by;
+}
 
 static bool is_suspended(const struct nj_mgmt_listener *l)
 {
@@ -218,7 +259,7 @@ static void ask_streams(struct nj_mgmt_listener *l)
 {
     nj_ns at = now();
 
-    if (at - l->asked_at < ASK_MS * NJ_MS)
+    if (at - l->asked_at < ASK_MS * NJ_MS && !atomic_exchange(&l->has_answer, false))
         return;
     l->asked_at = at;
     resume_all(l);
@@ -237,7 +278,8 @@ static bool is_late(struct client *c, nj_ns at)
     if (c->exchange.is_suspended || c->exchange.has_taken)
         c->deadline = at + SEND_TIME;
     c->exchange.has_taken = false;
-    return at >= c->deadline || (c->exchange.is_suspended && has_gone(c->fd));
+    return at >= c->deadline ||
+           (c->exchange.is_suspended && !nj__mgmt_exchange_runs(&c->exchange) && has_gone(c->fd));
 }
 
 /* libmicrohttpd finds a connection that is shut down closed, and closes it. */
@@ -283,6 +325,15 @@ static void follow_yield(struct nj_mgmt_listener *l)
     l->has_yielded = yields;
 }
 
+static bool has_clients(const struct nj_mgmt_listener *l)
+{
+    uint32_t n = 0;
+
+    for (unsigned i = 0; i < NJ__MGMT_PLACES; i++)
+        n += l->n_clients[i];
+    return n > 0;
+}
+
 /* Entries with a negative descriptor are ignored (poll(2)). */
 static void wait_and_serve(struct nj_mgmt_listener *l)
 {
@@ -296,7 +347,7 @@ static void wait_and_serve(struct nj_mgmt_listener *l)
     struct pollfd *tcp = fds + 3;
     MHD_UNSIGNED_LONG_LONG ms;
     uint64_t n_wakes;
-    int wait = is_suspended(l) ? ASK_MS : l->n_unix + l->n_tcp > 0 ? CHECK_MS : -1;
+    int wait = is_suspended(l) ? ASK_MS : has_clients(l) ? CHECK_MS : -1;
 
     if (!accepts)
         wait = wait == ASK_MS ? wait : (int)(ACCEPT_PAUSE / NJ_MS);
@@ -315,7 +366,9 @@ static void wait_and_serve(struct nj_mgmt_listener *l)
                 accept_all(l, tcp[i].fd, place_of(&s->tcp[i]));
     }
     ask_streams(l);
+    nj_ns began_at = now();
     MHD_run_wait(l->daemon, 0);
+    extend_deadlines(l, now() - began_at);
     end_late_clients(l);
 }
 
@@ -331,6 +384,7 @@ static void *serve(void *listener)
         nj_mgmt_sockets_take_repaired(l->sockets);
         wait_and_serve(l);
     }
+    nj__mgmt_slow_stop(l->answerer.slow);
     resume_all(l); /* libmicrohttpd ends the process if one is suspended at its end */
     MHD_stop_daemon(l->daemon);
     nj_altstack_remove(altstack);
@@ -350,8 +404,19 @@ static struct MHD_Daemon *start_daemon(struct nj_mgmt_listener *l)
                             keep_escapes, NULL, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
 }
 
+/* On the thread of slow routes. */
+static void on_answer(void *listener)
+{
+    struct nj_mgmt_listener *l = listener;
+
+    atomic_store(&l->has_answer, true);
+    nj_mgmt_sockets_wake(l->sockets);
+}
+
 static void free_listener(struct nj_mgmt_listener *l)
 {
+    if (l->answerer.slow)
+        nj__mgmt_slow_free(l->answerer.slow);
     pthread_mutex_destroy(&l->lock);
     explicit_bzero(&l->tokens, sizeof l->tokens);
     explicit_bzero(&l->answerer, sizeof l->answerer);
@@ -382,10 +447,14 @@ struct nj_mgmt_listener *nj_mgmt_listener_start(const struct nj_mgmt_view *view,
         l->client[i].fd = -1;
     l->daemon = start_daemon(l);
     l->epoll_fd = l->daemon ? epoll_of(l->daemon) : -1;
-    int rc = l->epoll_fd >= 0 ? nj_thread_start(&l->thread, cpus, serve, l) : errno;
-    if (rc == 0 && l->epoll_fd >= 0)
+    if (l->epoll_fd >= 0)
+        l->answerer.slow = nj__mgmt_slow_start(cpus, on_answer, l);
+    int rc = l->answerer.slow ? nj_thread_start(&l->thread, cpus, serve, l) : errno;
+    if (rc == 0)
         return l;
     nj_set_error(why, why_bytes, "management: the listener does not start: %s", strerror(rc));
+    if (l->answerer.slow)
+        nj__mgmt_slow_stop(l->answerer.slow);
     if (l->daemon)
         MHD_stop_daemon(l->daemon);
     free_listener(l);

@@ -270,3 +270,8 @@ const char *nj__mgmt_route_rest(const struct nj__mgmt_route *route, const char *
 
     return route->path[n] == '*' ? path + n : "";
 }
+
+bool nj__mgmt_route_is_slow(const struct nj__mgmt_route *route)
+{
+    return route->answer == reload;
+}

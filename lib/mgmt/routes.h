@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What the management listener answers: a table of routes. A route writes the body of its response
- * to a FILE in memory, so that it knows nothing of HTTP. All run on the management thread, one at a
- * time.
+ * to a FILE in memory, so that it knows nothing of HTTP. All run on the management thread, except
+ * slow ones, which run on a thread of their own (slow_route.h): one at a time on each.
  */
 #pragma once
 
@@ -50,6 +50,9 @@ const struct nj__mgmt_route *nj__mgmt_route_find(const char *path, const char *m
                                                  char allowed[NJ__MGMT_ALLOWED_BYTES]);
 /* What is behind the path of the route in `path`, "" for a route without '*'. */
 const char *nj__mgmt_route_rest(const struct nj__mgmt_route *route, const char *path);
+
+/* May it take long? Others are answered meanwhile. It gives no stream. */
+bool nj__mgmt_route_is_slow(const struct nj__mgmt_route *route);
 
 #define NJ__MGMT_TEXT "text/plain; charset=utf-8"
 #define NJ__MGMT_JSON "application/json"

@@ -17,7 +17,7 @@ PLAIN_BUILD = "rights"
 NOBODY = 65534
 LOCAL, LOCAL6, ELSEWHERE = ("127.0.0.1", 9180), ("::1", 9180), ("127.0.0.1", 9181)
 WRITE, READ = "write-" + 32 * "w", "read-" + 32 * "r"
-TCP_MAX = 256  # connections, lib/mgmt/listener.c
+LOOPBACK_MAX, ADDRESS_MAX = 128, 16  # connections, lib/mgmt/listener.c
 OPEN = ("/health", "/ready")
 POLICY = """[limits]
 max_headers = 64
@@ -145,6 +145,48 @@ class Tokens(Listener):
             with self.subTest(host):
                 self.assertEqual(expected, self.status(LOCAL, "GET", "/version", Host=host))
 
+    def test_a_page_of_another_server(self):
+        """It asks through a tunnel of ssh to the Unix socket, or here."""
+        for fields, expected in (({"Origin": "http://localhost"}, 200),
+                                 ({"Origin": "http://localhost:81"}, 403),
+                                 ({"Origin": "http://evil.example"}, 403),
+                                 ({"Origin": "null"}, 403),
+                                 ({"Sec-Fetch-Site": "cross-site"}, 403),
+                                 ({"Sec-Fetch-Site": "same-origin"}, 200),
+                                 ({"Host": "evil.example"}, 403)):
+            for method, path in ("POST", "/api/v1/log/reopen"), ("GET", "/api/v1/stats"):
+                with self.subTest(path, **fields):
+                    self.assertEqual(expected, self.status("unix", method, path, **fields))
+
+    def test_health_while_a_reload_waits_for_a_file(self):
+        """Two of them: the second one waits for the first."""
+        cert = self.world.certificate[0]
+        os.rename(cert, cert + ".kept")
+        self.addCleanup(os.rename, cert + ".kept", cert)
+        os.mkfifo(cert)
+        os.chmod(cert, 0o644)
+        pending = []
+        for _ in range(2):
+            s = management.connect(self.world.management)
+            self.addCleanup(s.close)
+            s.sendall(b"POST /api/v1/reload HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            pending.append(s)
+        fds = []
+
+        def is_read():
+            try:
+                fds.append(os.open(cert, os.O_WRONLY | os.O_NONBLOCK))
+            except OSError:
+                return False
+            return True
+        until("the FIFO is read", is_read)
+        for at in "unix", LOCAL:
+            self.assertEqual(200, self.status(at, "GET", "/health"))
+        os.unlink(cert)
+        os.close(fds[0])
+        for s in pending:
+            self.assertIn(b" 422 ", s.recv(4096))
+
     def test_tokens_are_read_again(self):
         new = "another-" + WRITE
         write_token(self.tokens["write"], new)
@@ -233,7 +275,13 @@ class Tokens(Listener):
 
     def test_many_idle_connections(self):
         """Of those beyond the limit each is closed at once. The Unix socket has its own places."""
-        idle = [management.connect(LOCAL, self.world.server_ns) for _ in range(TCP_MAX + 40)]
+        self.check_bound(LOCAL, LOOPBACK_MAX, ELSEWHERE)
+
+    def test_many_idle_connections_of_one_address(self):
+        self.check_bound(ELSEWHERE, ADDRESS_MAX, LOCAL)
+
+    def check_bound(self, at, n, other):
+        idle = [management.connect(at, self.world.server_ns) for _ in range(n + 40)]
         for s in idle:
             self.addCleanup(s.close)
             s.setblocking(False)
@@ -247,9 +295,10 @@ class Tokens(Listener):
                 return False
         until("the last ones are closed", lambda: sum(map(is_closed, idle)) == 40)
         self.check_it_serves()
+        self.assertEqual(200, self.status(other, "GET", "/health"))
         for s in idle:
             s.close()
-        until("there is room again", lambda: self.answers(LOCAL))
+        until("there is room again", lambda: self.answers(at))
 
     def answers(self, at):
         try:
