@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* `addresses` and `version`: what is served, and by which nightjar. */
+/* `addresses`: what is served. */
 #include <stdio.h>
 
 #include "log/address_state_log.h"
@@ -39,11 +39,5 @@ bool nj__answer_addresses(const struct nj_mgmt_view *v, const char *params, stru
             add_address(&a, number++, list);
         }
     }
-    return true;
-}
-
-bool nj__answer_version(const struct nj_mgmt_view *v, const char *params, struct nj__doc d)
-{
-    nj__doc_text(d, "version", nj_version());
     return true;
 }

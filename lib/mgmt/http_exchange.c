@@ -112,6 +112,7 @@ static enum MHD_Result answer(struct nj__mgmt_exchange *e, struct nj__mgmt_answe
 {
     struct nj__mgmt_request r = {
         .view = a->view,
+        .events = &a->events,
         .rest = nj__mgmt_route_rest(route, path),
         .query = e->query,
         .accept = field(c, "Accept"),
@@ -145,8 +146,9 @@ static enum MHD_Result answer(struct nj__mgmt_exchange *e, struct nj__mgmt_answe
     }
     e->n_unsent = made.n;
     a->n_unsent[e->place] += made.n;
-    return send_body(e, c, &(struct reply){.status = made.status, .type = r.type}, made.text,
-                     made.n);
+    const struct reply reply = {made.status, r.type, r.policy ? "Content-Security-Policy" : NULL,
+                                r.policy};
+    return send_body(e, c, &reply, made.text, made.n);
 }
 
 /* --- who may ---------------------------------------------------------------------------------- */

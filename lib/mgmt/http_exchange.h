@@ -25,6 +25,7 @@ struct nj__mgmt_answerer {
     const struct nj_mgmt_view *view;
     struct nj_mgmt_tokens tokens;
     struct nj__mgmt_slow *slow;
+    struct nj__mgmt_events events;
     uint64_t n_unsent[NJ__MGMT_PLACES]; /* bytes of responses that clients have not taken yet */
 };
 

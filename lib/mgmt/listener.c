@@ -387,6 +387,7 @@ static void *serve(void *listener)
     nj__mgmt_slow_stop(l->answerer.slow);
     resume_all(l); /* libmicrohttpd ends the process if one is suspended at its end */
     MHD_stop_daemon(l->daemon);
+    nj__mgmt_events_end(&l->answerer.events);
     nj_altstack_remove(altstack);
     return NULL;
 }

@@ -45,15 +45,12 @@ static void add_phase(const struct nj_mgmt_view *v, struct nj__metrics *m)
                                              "1 for what the server does: start, run, in an "
                                              "upgrade keep, take or yield new connections, "
                                              "drain, abort, stop"};
-    static const char *const phase[] = {
-        [NJ_PHASE_START] = "start", [NJ_PHASE_RUN] = "run",     [NJ_PHASE_KEEP] = "keep",
-        [NJ_PHASE_TAKE] = "take",   [NJ_PHASE_YIELD] = "yield", [NJ_PHASE_DRAIN] = "drain",
-        [NJ_PHASE_ABORT] = "abort", [NJ_PHASE_STOP] = "stop"};
     enum nj_run_phase now = nj_load_relaxed(&v->lcore[0].control->phase);
 
     nj__metrics_begin(m, &family);
-    for (unsigned i = 0; i < NJ_ARRAY_LEN(phase); i++)
-        nj__metrics_add(m, i == now, (struct nj__metric_label[]){{"phase", phase[i]}, {0}});
+    for (enum nj_run_phase i = NJ_PHASE_START; i <= NJ_PHASE_STOP; i++)
+        nj__metrics_add(m, i == now,
+                        (struct nj__metric_label[]){{"phase", nj_mgmt_phase_name(i)}, {0}});
 }
 
 void nj__metrics_server(const struct nj_mgmt_view *v, struct nj__metrics *m)

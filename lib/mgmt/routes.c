@@ -13,6 +13,7 @@
 #include "base/json_escape_utf8.h"
 #include "mgmt/json_document.h"
 #include "mgmt/metrics.h"
+#include "mgmt/page.h"
 #include "mgmt/problems.h"
 
 /* --- health, readiness, version --------------------------------------------------------------- */
@@ -112,6 +113,27 @@ static unsigned limits(struct nj__mgmt_request *r, FILE *out)
     return command(r, out);
 }
 
+/* --- the live page --------------------------------------------------------------------------- */
+
+static unsigned page(struct nj__mgmt_request *r, FILE *out)
+{
+    r->type = "text/html; charset=utf-8";
+    r->policy = nj__mgmt_page_policy;
+    fwrite(nj__mgmt_page, 1, nj__mgmt_page_bytes, out);
+    return 200;
+}
+
+static unsigned events(struct nj__mgmt_request *r, FILE *out)
+{
+    if (nj__mgmt_events_subscribe(r->events, r->view, &r->stream)) {
+        r->type = "text/event-stream";
+        return 200;
+    }
+    r->type = NJ__MGMT_JSON;
+    fputs("{\"error\":\"too many clients have events, or no memory\"}\n", out);
+    return 503;
+}
+
 /* --- changes ---------------------------------------------------------------------------------- */
 
 /* A line of text as a JSON string. */
@@ -203,6 +225,8 @@ static const struct nj__mgmt_route routes[] = {
     {"/ready", "GET", NJ__MGMT_OPEN, ready},
     {"/version", "GET", NJ__MGMT_LOCAL, version},
     {"/metrics", "GET", NJ__MGMT_OPEN, metrics},
+    {"/", "GET", NJ__MGMT_LOCAL, page},
+    {"/api/v1/events", "GET", NJ__MGMT_READ, events},
     {"/api/v1", "GET", NJ__MGMT_READ, commands},
     {"/api/v1/*", "GET", NJ__MGMT_READ, command},
     {"/api/v1/limits", "GET", NJ__MGMT_READ, limits},

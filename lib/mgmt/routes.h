@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "mgmt/events.h"
 #include "mgmt/stream.h"
 #include "mgmt/view.h"
 
@@ -23,12 +24,14 @@ enum nj__mgmt_access {
 
 struct nj__mgmt_request {
     const struct nj_mgmt_view *view;
+    struct nj__mgmt_events *events;
     const char *rest;   /* of the path, behind that of a route that ends with '*' */
     const char *query;  /* behind the '?', as sent; "" if there is none */
     const char *accept; /* the field Accept; "" if there is none */
     const char *body;   /* with a zero behind it */
     size_t n_body;
     const char *type;              /* the route may set it: a constant; text/plain by default */
+    const char *policy;            /* the same: the field Content-Security-Policy; NULL: none */
     struct nj__mgmt_stream stream; /* the route may set it: the body, instead of what it writes */
 };
 

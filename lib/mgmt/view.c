@@ -76,3 +76,13 @@ struct nj_port_stats nj_mgmt_read_port_stats(const struct nj_mgmt_view *v,
     pthread_mutex_unlock(v->port_stats_lock);
     return stats;
 }
+
+const char *nj_mgmt_phase_name(enum nj_run_phase phase)
+{
+    static const char *const names[] = {
+        [NJ_PHASE_START] = "start", [NJ_PHASE_RUN] = "run",     [NJ_PHASE_KEEP] = "keep",
+        [NJ_PHASE_TAKE] = "take",   [NJ_PHASE_YIELD] = "yield", [NJ_PHASE_DRAIN] = "drain",
+        [NJ_PHASE_ABORT] = "abort", [NJ_PHASE_STOP] = "stop"};
+
+    return names[phase];
+}

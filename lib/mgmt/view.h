@@ -112,3 +112,6 @@ uint64_t nj_mgmt_mbufs_used(const struct rte_mempool *pool, uint64_t n_ready);
 /* The last sample of a port of this view. */
 struct nj_port_stats nj_mgmt_read_port_stats(const struct nj_mgmt_view *v,
                                              const struct nj_mgmt_port *p);
+
+/* "run", "drain": for metrics and answers. */
+const char *nj_mgmt_phase_name(enum nj_run_phase phase);
