@@ -12,7 +12,7 @@
 #include "base/assert.h"
 #include "base/set_error.h"
 #include "config/settings_validate.h"
-#include "config/site_sections.h"
+#include "config/site_places.h"
 
 /* Lcores adopt within some steps (lib/shape/shaper.h). With too many changes pending, a caller
  * polls this often, once per millisecond, before the change is refused. */
@@ -58,6 +58,7 @@ struct nj_policies {
     uint32_t n_old;
     struct snapshot *old[NJ_POLICIES_OLD_MAX];
     struct slots slots;
+    struct nj__site_places places;
     struct blocks blocks;
     uint32_t n_sources;
     struct source *retired; /* without references, but requests still use their sites */
@@ -99,15 +100,16 @@ static void free_retired(struct nj_policies *p)
 }
 
 /* Each source gives its rules other identities, since heads of responses are cached by them. */
-static bool make_sites(struct source *s, uint32_t number, char *why, size_t n)
+static bool make_sites(struct nj_policies *p, struct source *s, char *why, size_t n)
 {
-    const struct nj_site_sections *d = s->file->sites;
-    const char *cause;
+    struct nj_site_sections *d = s->file->sites;
+    const char *cause = "no memory";
 
     if (d->n_sites == 0)
         return true;
-    s->sites =
-        nj_sites_new(d->sites, d->n_sites, d->paths, d->n_paths, (uint64_t)number << 32, &cause);
+    uint64_t fields_id = (uint64_t)++p->n_sources << 32;
+    if (nj__site_places_assign(&p->places, d))
+        s->sites = nj_sites_new(d->sites, d->n_sites, d->paths, d->n_paths, fields_id, &cause);
     if (!s->sites)
         nj_set_error(why, n, "%s", cause);
     return s->sites != NULL;
@@ -125,7 +127,7 @@ static struct source *new_source(struct nj_policies *p, struct nj_settings *sett
         return NULL;
     }
     *s = (struct source){.settings = settings, .file = file, .n_refs = 1, .is_borrowed = true};
-    if (make_sites(s, ++p->n_sources, why, n) &&
+    if (make_sites(p, s, why, n) &&
         (!file->list_used || (s->acl = nj_acl_new(file->network, file->n_networks, why, n))))
         return s;
     free_source(s);
@@ -297,6 +299,7 @@ void nj_policies_free(struct nj_policies *p)
         next = s->next;
         free_source(s);
     }
+    nj__site_places_free(&p->places);
     pthread_mutex_destroy(&p->lock);
     free(p);
 }
@@ -479,6 +482,17 @@ void nj_policies_call_with_current(struct nj_policies *p,
 {
     pthread_mutex_lock(&p->lock);
     see(ctx, &p->now->policy);
+    pthread_mutex_unlock(&p->lock);
+}
+
+void nj_policies_call_with_sites(struct nj_policies *p,
+                                 void (*see)(void *ctx, const struct nj_site_def *sites,
+                                             uint32_t n),
+                                 void *ctx)
+{
+    pthread_mutex_lock(&p->lock);
+    const struct nj_site_sections *of = p->now->source->file->sites;
+    see(ctx, of->sites, of->n_sites);
     pthread_mutex_unlock(&p->lock);
 }
 

@@ -55,6 +55,12 @@ void nj_policies_call_with_current(struct nj_policies *p,
                                    void (*see)(void *ctx, const struct nj_policy *policy),
                                    void *ctx);
 
+/* Call `see` with the sites in force, under the lock. */
+void nj_policies_call_with_sites(struct nj_policies *p,
+                                 void (*see)(void *ctx, const struct nj_site_def *sites,
+                                             uint32_t n),
+                                 void *ctx);
+
 /* A network that is blocked until a time of CLOCK_MONOTONIC; NJ_NEVER: until it is unblocked. */
 struct nj_block {
     struct nj_net net;

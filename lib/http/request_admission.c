@@ -199,7 +199,8 @@ static void refuse_and_log(struct nj_txns *set, const struct nj_txn_origin *from
 
     begin(&t, set, from, head, v);
     nj_respond_error(&t, status, (struct nj_field){0});
-    nj__txn_log(&t, true, 0, 0);
+    if (t.access)
+        nj__txn_log(&t, true, 0, 0);
 }
 
 void nj_txns_refuse_and_log(struct nj_txns *set, const struct nj_txn_origin *from,

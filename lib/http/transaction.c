@@ -17,7 +17,8 @@ bool nj_txns_init(struct nj_txns *set, uint32_t n_max)
     if (!nj_pool_init(&set->pool, sizeof(struct nj_txn), n_max))
         return false;
     set->paths = nj_pages_map(n_max * sizeof *set->paths, 0); /* touched as they are used */
-    return set->paths != NULL;
+    set->sites = nj_pages_map(NJ_SITE_COUNTS_MAX * sizeof *set->sites, 0);
+    return set->paths && set->sites;
 }
 
 void nj_txns_fini(struct nj_txns *set)
@@ -25,6 +26,9 @@ void nj_txns_fini(struct nj_txns *set)
     if (set->paths)
         nj_pages_unmap(set->paths, set->pool.n_max * sizeof *set->paths);
     set->paths = NULL;
+    if (set->sites)
+        nj_pages_unmap(set->sites, NJ_SITE_COUNTS_MAX * sizeof *set->sites);
+    set->sites = NULL;
     nj_pool_fini(&set->pool);
 }
 
@@ -44,8 +48,6 @@ void nj__txn_log(struct nj_txn *t, bool complete, nj_ns ttfb, nj_ns total)
 {
     struct nj_access_record *r = t->access;
 
-    if (!r)
-        return;
     r->status = t->status;
     r->n_bytes = t->admitted ? t->paced.n_bytes : 0;
     r->throttled = t->admitted ? t->paced.throttled_ns : 0;
@@ -129,6 +131,15 @@ void nj_txn_release(struct nj_txn *t)
     nj_pool_put(&set->pool, t);
 }
 
+/* A status has three digits. */
+static void count_for_site(const struct nj_txn *t)
+{
+    struct nj_site_counts *c = nj_txns_site(t->set, t->site_at);
+
+    nj_site_count(c, t->status / 100, 1);
+    nj_site_count(c, NJ_SITE_N_BYTES, t->paced.n_bytes);
+}
+
 void nj_txn_end(struct nj_txn *t, bool complete)
 {
     struct nj_txns *set = t->set;
@@ -145,7 +156,10 @@ void nj_txn_end(struct nj_txn *t, bool complete)
         if (t->paced.throttled_ns > 0)
             nj_histogram_add(&set->throttled, t->paced.throttled_ns);
     }
-    nj__txn_log(t, complete, ttfb, total);
+    if (t->site_at)
+        count_for_site(t);
+    if (t->access)
+        nj__txn_log(t, complete, ttfb, total);
     if (t->awaits_stack)
         set->events->leave_stack_queue(t);
     nj_list_del(&t->node);

@@ -17,6 +17,7 @@
 #include "http/client_cert.h"
 #include "http/proto/date.h"
 #include "shape/shaper.h"
+#include "site/site_counts.h"
 #include "telem/access_log_record.h"
 #include "telem/count.h"
 #include "telem/histogram.h"
@@ -109,7 +110,8 @@ struct nj_txn {
     /* Those of its site and path, until the response has begun; NULL: none
      * (http/site/site_fields.h) */
     const struct nj_site_rules *rules;
-    bool is_https; /* with rules: over TLS, or as a trusted proxy says that ends TLS */
+    uint32_t site_at; /* of the counts of its site, in bytes; 0: they are not counted */
+    bool is_https;    /* with rules: over TLS, or as a trusted proxy says that ends TLS */
     nj_ns arrived_at,
         head_sent_at;    /* when the request arrived; when the response head was sent, 0: not yet */
     uint16_t status;     /* of the response; 0: none yet */
@@ -181,6 +183,7 @@ struct nj_txns {
 
     struct nj_pool pool;
     struct nj_txn_path *paths; /* by the index in `pool`; not of short responses */
+    struct nj_site_counts *sites;
     struct nj_date_cached date;
     struct nj_policy_memo memo;
     struct nj_histogram ttfb, total,
@@ -192,6 +195,12 @@ struct nj_txns {
  * refused. */
 bool nj_txns_init(struct nj_txns *set, uint32_t n_max);
 void nj_txns_fini(struct nj_txns *set);
+
+/* The counts of a site. */
+static inline struct nj_site_counts *nj_txns_site(const struct nj_txns *set, uint32_t at)
+{
+    return (struct nj_site_counts *)((char *)set->sites + at);
+}
 
 /* Current UNIX time, and the same as a date field's value. The string is valid until the next
  * second. */
@@ -225,7 +234,7 @@ static inline uint64_t nj_txn_id_of(uint32_t conn_number, uint32_t stream_id)
 /* The path that http/files has kept of a long response; NULL: none. The stream is open. */
 const struct nj_txn_path *nj_txn_kept_path(const struct nj_txn *t);
 
-/* For request_admission.c: completes the access-log record. */
+/* For request_admission.c: completes the access-log record, t->access. */
 void nj__txn_log(struct nj_txn *t, bool complete, nj_ns ttfb, nj_ns total);
 /* The stream has closed. `complete`: the response was sent to its last byte. A transaction with
  * on_end counts for its client until nj_txn_release(): its handler may still run. */

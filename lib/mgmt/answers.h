@@ -17,7 +17,8 @@ nj__answer_fn nj__answer_stats, nj__answer_shards, nj__answer_port, nj__answer_s
     nj__answer_memory, nj__answer_handlers, nj__answer_workers, nj__answer_limits,
     nj__answer_classes, nj__answer_clients, nj__answer_shaping, nj__answer_files, nj__answer_abuse,
     nj__answer_refused, nj__answer_latency, nj__answer_addresses, nj__answer_version,
-    nj__answer_server, nj__answer_transfers, nj__answer_blocks, nj__answer_problems;
+    nj__answer_server, nj__answer_transfers, nj__answer_blocks, nj__answer_problems,
+    nj__answer_sites;
 
 #define NJ__COMMAND_PARAMS_MAX 2
 

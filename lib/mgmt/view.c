@@ -52,6 +52,16 @@ struct nj_mgmt_class_sum nj_mgmt_sum_class(const struct nj_mgmt_view *v, uint32_
     return sum;
 }
 
+struct nj_mgmt_site_sum nj_mgmt_sum_site(const struct nj_mgmt_view *v, uint32_t at)
+{
+    struct nj_mgmt_site_sum sum = {{0}};
+
+    for (uint32_t i = 0; i < v->n_shards; i++)
+        for (unsigned k = 0; k < NJ_ARRAY_LEN(sum.n); k++)
+            sum.n[k] += nj_site_count_read(nj_txns_site(&v->shard[i]->conns.txns, at), k);
+    return sum;
+}
+
 const struct nj_mgmt_port *nj_mgmt_port_of_shard(const struct nj_mgmt_view *v, uint32_t shard)
 {
     const struct nj_mgmt_port *p = v->port;

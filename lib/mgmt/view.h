@@ -19,6 +19,7 @@
 #include "log/lcore_log.h"
 #include "shape/client_table.h"
 #include "shard/shard.h"
+#include "site/site_counts.h"
 #include "store/file_reader.h"
 #include "store/file_store.h"
 #include "telem/count.h"
@@ -101,6 +102,12 @@ struct nj_mgmt_class_sum {
     uint64_t requests, refused, bytes, throttled_ns, open, waiting;
 };
 struct nj_mgmt_class_sum nj_mgmt_sum_class(const struct nj_mgmt_view *v, uint32_t slot);
+
+/* Counts of a site, by their index, summed over all shards. `at`: rules.counts_at. */
+struct nj_mgmt_site_sum {
+    uint64_t n[NJ_SITE_N_BYTES + 1];
+};
+struct nj_mgmt_site_sum nj_mgmt_sum_site(const struct nj_mgmt_view *v, uint32_t at);
 
 /* The port of a shard. */
 const struct nj_mgmt_port *nj_mgmt_port_of_shard(const struct nj_mgmt_view *v, uint32_t shard);

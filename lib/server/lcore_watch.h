@@ -10,8 +10,8 @@
 /* Zero-initialized. */
 struct nj_lcore_watch {
     struct nj_watchdog watchdog[NJ_SHARDS_MAX];
-    _Atomic nj_ns
-        unpolled[NJ_SHARDS_MAX]; /* how long each lcore has not polled; any thread reads */
+    /* How long each lcore has not polled. Any thread reads. */
+    _Atomic nj_ns unpolled[NJ_SHARDS_MAX];
     struct nj_abuse_log abuse;
 };
 

@@ -371,8 +371,10 @@ static bool append_rules(struct builder *b, const struct nj_site_rules *outer,
     struct nj_site_rules *to = &s->rules[s->n_rules++];
     *to = outer ? *outer : none;
     to->keys |= inner->keys | s->others.keys;
-    if (!outer)
+    if (!outer) {
         to->identity = inner->identity;
+        to->counts_at = inner->counts_at;
+    }
     if (inner->keys & NJ_SITE_REDIRECT) {
         to->redirect_status = inner->redirect_status;
         to->redirect_cleartext_only = inner->redirect_cleartext_only;

@@ -81,10 +81,11 @@ struct nj_sites;
 /* The rules of a section, or, combined, those of a request. Strings belong to the owner of the
  * configuration. */
 struct nj_site_rules {
-    struct nj_sites *sites;       /* that have these rules; NULL: no key is set */
-    uint32_t keys;                /* of enum nj_site_key: those that are set */
-    struct nj_str prefix;         /* of the section with the redirect; of a site: "/" */
-    uint16_t redirect_status;     /* 301, 302, 307, 308; 0: no redirect */
+    struct nj_sites *sites;   /* that have these rules; NULL: no key is set */
+    uint32_t keys;            /* of enum nj_site_key: those that are set */
+    uint32_t counts_at;       /* of the site, in bytes: site/site_counts.h; 0: it is not counted */
+    struct nj_str prefix;     /* of the section with the redirect; of a site: "/" */
+    uint16_t redirect_status; /* 301, 302, 307, 308; 0: no redirect */
     bool redirect_cleartext_only; /* requests over TLS are served */
     struct nj_str redirect_to;    /* with $host, $path and $rest */
     /* If there is no file: the name of another one below the root; else a redirect with 302, with

@@ -176,7 +176,7 @@ class Printed(Expressions):
 
 class Scraped(Clients, Expressions):
     """The management listener of a server that serves TLS."""
-    policy = "[class slow]\npath = /slow/\nrequest_rate = 1MiB/s\n"
+    policy = "[class slow]\npath = /slow/\nrequest_rate = 1MiB/s\n[site default]\n"
 
     @classmethod
     def prepare(cls):

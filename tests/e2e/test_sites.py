@@ -4,10 +4,11 @@ import os
 import re
 import threading
 
+from tests.netlab import management, metrics
 from tests.netlab.case import ServerCase
 from tests.netlab.certificates import make_certificate
 from tests.netlab.h2client import Client
-from tests.netlab.world import CLIENT_ADDR, SERVER_ADDR
+from tests.netlab.world import CLIENT_ADDR, SERVER_ADDR, until
 
 CONFIG = """\
 [site www.example.org]
@@ -116,6 +117,52 @@ class Sites(SitesCase):
             with self.subTest(host=host, path=path):
                 got, fields = self.ask(host, path)
                 self.assertEqual((status, location), (got, fields.get("location")))
+
+    def sites(self):
+        """{name: counts}, as JSON and metrics tell alike once nothing is open."""
+        def settled():
+            rows = management.ask(self.world.management, "GET", "/api/v1/sites").json()["sites"]
+            return {row["name"]: row for row in rows} if not any(r["open"] for r in rows) else None
+        rows = until("no request is open", settled)
+        families = metrics.parse(metrics.scrape(self.world.management)[1])
+        for name, row in rows.items():
+            codes = {dict(labels)["code"]: value for (_, labels), value
+                     in families["nightjar_site_requests_total"].samples.items()
+                     if dict(labels)["site"] == name}
+            self.assertEqual({"none": row["unanswered"], **{
+                code: row["status_" + code] for code in ("2xx", "3xx", "4xx", "5xx")}}, codes)
+        return rows
+
+    def test_counts(self):
+        """A site keeps them over a reload, and a new one begins with none."""
+        before = self.sites()
+        self.assertEqual(["www.example.org", "secure.example.org", "app.example.org", "default"],
+                         list(before))
+        for host, path, status in (("www.example.org", "/page.html", 200),
+                                   ("b.example.net", "/old", 301), ("x", "/none", 404),
+                                   ("www.example.org", "/outside/x", 403)):
+            self.assertEqual(status, self.ask(host, path)[0])
+        after = self.sites()
+        grown = {(name, key): value - before[name][key] for name, row in after.items()
+                 for key, value in row.items()
+                 if key not in ("number", "name") and value != before[name][key]}
+        bytes_www = grown.pop(("www.example.org", "bytes"))
+        self.assertGreater(bytes_www, len("page.html\n"))  # and texts of errors
+        self.assertGreater(grown.pop(("default", "bytes")), 0)
+        self.assertEqual({("www.example.org", "requests"): 3, ("www.example.org", "status_2xx"): 1,
+                          ("www.example.org", "status_3xx"): 1,
+                          ("www.example.org", "status_4xx"): 1, ("default", "requests"): 1,
+                          ("default", "status_4xx"): 1}, grown)
+        self.addCleanup(self.change_policy, self.policy)
+        self.change_policy(CONFIG.replace("[site app", "[site new.example.org]\n[site app")
+                           .replace("[site secure.example.org]", "[site safe.example.org]")
+                           .replace("[path secure", "[path safe"))
+        now = self.sites()
+        self.assertEqual(["www.example.org", "safe.example.org", "new.example.org",
+                          "app.example.org", "default"], list(now))
+        for name in "www.example.org", "app.example.org", "default":
+            self.assertEqual(after[name] | {"number": 0}, now[name] | {"number": 0})
+        self.assertEqual(0, now["new.example.org"]["requests"] + now["safe.example.org"]["bytes"])
 
     def test_clients_follow(self):
         for command in (("curl", "-sSL"), ("wget", "-q", "-O", "-")):

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A view of all parts of a server that metrics read: one shard of shard_rig.h, a port, workers, a
- * store, a policy with two classes, routes, and a certificate. Failed checks abort. */
+ * store, a policy with two classes and two sites, routes, and a certificate. Failed checks abort.
+ */
 #pragma once
 
 #include "config/policy_snapshots.h"
@@ -55,7 +56,9 @@ static inline void metrics_view_open_policy(struct metrics_view *m, const char *
     }
     snprintf(m->file, sizeof m->file, "%s/a\"b\\c\nd\xff.conf", folder);
     FILE *f = fopen(m->file, "we");
-    NJ_CHECK(f && fputs("[class slow]\npath = /slow/\nrequest_rate = 1MiB/s\n", f) >= 0);
+    NJ_CHECK(f && fputs("[class slow]\npath = /slow/\nrequest_rate = 1MiB/s\n"
+                        "[site www.example.org]\nname = *.example.net\n[site default]\n",
+                        f) >= 0);
     fclose(f);
     nj_server_config_init(&m->given);
     m->given.policy_file = m->file;

@@ -129,6 +129,12 @@ __attribute__((noinline)) static bool answer(struct nj_txn *t, const struct nj_s
     return true;
 }
 
+static void count(struct nj_txn *t, const struct nj_site_rules *rules)
+{
+    t->site_at = rules->counts_at;
+    nj_site_count(nj_txns_site(t->set, t->site_at), NJ_SITE_N_BEGUN, 1);
+}
+
 /* Neither this nor search() is a part of nj__site_answer(), which then has no stack frame. */
 __attribute__((noinline)) static bool apply(const struct nj_site_rules *rules, struct nj_txn *t,
                                             const struct nj_request_head *head,
@@ -137,7 +143,7 @@ __attribute__((noinline)) static bool apply(const struct nj_site_rules *rules, s
     const uint32_t that_answer = NJ_SITE_REDIRECT | NJ_SITE_METHODS | NJ_SITE_ALLOW | NJ_SITE_DENY |
                                  NJ_SITE_CORS | NJ_SITE_CLIENT_CERT | NJ_SITE_IDENTITY;
 
-    if (!rules || !rules->sites) /* no key is set */
+    if (!rules->sites) /* no key is set */
         return false;
     t->rules = rules;
     t->is_https = t->named_scheme != NJ_SCHEME_NONE ? t->named_scheme == NJ_SCHEME_HTTPS
@@ -154,7 +160,12 @@ __attribute__((noinline)) static bool search(const struct nj_sites *sites, struc
                                              const struct nj_request_head *head,
                                              const struct nj_target *target)
 {
-    return apply(nj_sites_find(sites, head->authority, target->path), t, head, target);
+    const struct nj_site_rules *rules = nj_sites_find(sites, head->authority, target->path);
+
+    if (!rules)
+        return false;
+    count(t, rules);
+    return apply(rules, t, head, target);
 }
 
 bool nj__site_answer(const struct nj_sites *sites, struct nj_txn *t,
@@ -162,7 +173,8 @@ bool nj__site_answer(const struct nj_sites *sites, struct nj_txn *t,
 {
     const struct nj_site_rules *rules = nj_sites_first_rules(sites, head->authority);
 
-    if (nj_likely(rules && !rules->sites))
-        return false;
-    return rules ? apply(rules, t, head, target) : search(sites, t, head, target);
+    if (nj_unlikely(!rules))
+        return search(sites, t, head, target);
+    count(t, rules);
+    return nj_unlikely(rules->sites) && apply(rules, t, head, target);
 }
