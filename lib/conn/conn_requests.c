@@ -9,6 +9,7 @@
 #include "conn/conn_life.h"
 #include "conn/conn_tls.h"
 #include "conn/request_timeouts.h"
+#include "conn/request_trace.h"
 #include "conn/session.h"
 #include "http/dispatch.h"
 #include "http/request_admission.h"
@@ -284,6 +285,8 @@ static inline struct nj_txn *begin_request(struct nj_conn *c, const struct nj_tx
         if (!c->active->next_request)
             c->active->next_request = nj_exchange_node(x);
     }
+    if (nj_unlikely(cs->trace) && t)
+        nj__trace_request_begin(cs, t, head);
     nj_stage(cs->stages, was);
     return t;
 }
@@ -305,6 +308,8 @@ static bool end_request(struct nj_conn *c, struct nj_txn *t, bool complete)
         return false;
     if (x && c->active->next_request == nj_exchange_node(x))
         advance_next_request(c->active);
+    if (nj_unlikely(c->conns->trace))
+        nj__trace_request_end(c->conns, t, complete);
     nj_txn_end(t, complete);
     return x && nj_exchange_is_on_worker(x);
 }

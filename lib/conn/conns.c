@@ -14,6 +14,7 @@
 #include "conn/conn_timeouts.h"
 #include "conn/conn_tls.h"
 #include "conn/request_timeouts.h"
+#include "conn/request_trace.h"
 #include "conn/send_room.h"
 #include "conn/session.h"
 #include "telem/counters_conn.h"
@@ -131,6 +132,7 @@ void nj_conns_end(struct nj_conns *cs)
         nj_conns_process(cs, cs->now);
     }
     nj__handlers_cancel_waiting(cs);
+    cs->trace = NULL; /* its owner may release it */
 }
 
 void nj_conns_fini(struct nj_conns *cs)
@@ -291,6 +293,8 @@ static uint32_t run_timeouts(struct nj_conns *cs, nj_ns now)
         n += n_seen;
     }
     cs->timeouts_at = first_due_at(cs);
+    if (nj_unlikely(cs->trace))
+        cs->timeouts_at = nj_min_u64(cs->timeouts_at, nj__trace_sample(cs, now));
     return n;
 }
 
@@ -331,6 +335,8 @@ nj_ns nj_conns_next_at(const struct nj_conns *cs)
     nj_ns timeouts = nj_max_u64(first_due_at(cs), cs->timeouts_at);
     nj_ns next = nj_min_u64(timeouts, nj__pressure_next_at(cs));
 
+    if (cs->trace)
+        next = nj_min_u64(next, nj__trace_next_at(cs->trace));
     if (nj__conn_shares_has_work(cs))
         return 0;
     return cs->draining ? nj_min_u64(cs->goaway_at, next) : next;

@@ -134,6 +134,7 @@ struct nj_conns {
     _Atomic(const struct nj_policy *) policy_wanted;
     _Atomic uint64_t policy_version;
     struct nj_command_ring commands; /* of management; their target is this struct */
+    struct nj_trace *trace;          /* request_trace.h; NULL: none */
 
     struct nj_abuse abuse; /* other threads read it */
     /* Of TLS handshakes: cycles of the lcore per step with any, CPU time of a worker per flight,

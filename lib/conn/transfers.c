@@ -9,6 +9,7 @@
 #include "base/compiler.h"
 #include "conn/conn.h"
 #include "conn/conn_life.h"
+#include "conn/transfers_internal.h"
 #include "http/handlers/exchange.h"
 
 static const struct {
@@ -115,7 +116,7 @@ static enum nj_why why_of_source(const struct nj_txn *t)
 
 /* A rate comes first: a response asks for credit only when TCP has room. Then what TCP has not sent
  * yet, since neither new bytes nor new windows would make it faster; then what HTTP waits for. */
-static enum nj_why why_of(const struct nj_txn *t)
+enum nj_why nj__transfer_why(const struct nj_txn *t)
 {
     enum nj_why why;
 
@@ -138,7 +139,7 @@ static enum nj_why why_of(const struct nj_txn *t)
 /* --- places ---------------------------------------------------------------------------------- */
 
 /* The open request at a place; NULL: there is none, or its connection is about to be freed. */
-static struct nj_txn *running_at(const struct nj_conns *cs, uint32_t place)
+struct nj_txn *nj__transfer_running_at(const struct nj_conns *cs, uint32_t place)
 {
     const struct nj_pool *pool = &cs->txns.pool;
 
@@ -152,7 +153,7 @@ static struct nj_txn *running_at(const struct nj_conns *cs, uint32_t place)
 static struct nj_txn *next_running(const struct nj_conns *cs, uint32_t *at, uint32_t *n_left)
 {
     while (*n_left > 0 && *at < cs->txns.pool.n_touched) {
-        struct nj_txn *t = running_at(cs, (*at)++);
+        struct nj_txn *t = nj__transfer_running_at(cs, (*at)++);
         (*n_left)--;
         if (t)
             return t;
@@ -167,8 +168,7 @@ static bool is_of(const struct nj_txn *t, const struct nj_net *net)
 
 /* --- snapshots ------------------------------------------------------------------------------- */
 
-/* Without the query, which may have what is not for everyone who may read a list of transfers. */
-static struct nj_str without_query(struct nj_str path)
+struct nj_str nj__transfer_path_without_query(struct nj_str path)
 {
     const char *mark = path.n_bytes > 0 ? memchr(path.p, '?', path.n_bytes) : NULL;
 
@@ -177,7 +177,7 @@ static struct nj_str without_query(struct nj_str path)
     return path;
 }
 
-static void set_path(const struct nj_txn *t, struct nj_transfer *out)
+void nj__transfer_set_path(const struct nj_txn *t, struct nj_transfer *out)
 {
     const struct nj_access_record *r = t->access;
     const struct nj_txn_path *kept = nj_txn_kept_path(t);
@@ -186,7 +186,7 @@ static void set_path(const struct nj_txn *t, struct nj_transfer *out)
 
     if (r) {
         const struct nj_str sent = {r->text + r->n_method, r->n_path};
-        path = without_query(sent);
+        path = nj__transfer_path_without_query(sent);
         is_cut = path.n_bytes == sent.n_bytes && r->n_method + r->n_path == sizeof r->text;
     } else if (t->exchange) {
         path = nj_exchange_request_path(t->exchange);
@@ -224,7 +224,7 @@ static void describe(const struct nj_conns *cs, const struct nj_txn *t, nj_ns no
         .rport = t->rport,
         .status = t->status,
         .method = t->method,
-        .why = (uint8_t)why_of(t),
+        .why = (uint8_t)nj__transfer_why(t),
         .is_h2 = c->state == NJ_CONN_H2,
         .is_tls = c->is_tls,
         .n_done = t->admitted ? t->paced.n_bytes : 0,
@@ -234,7 +234,7 @@ static void describe(const struct nj_conns *cs, const struct nj_txn *t, nj_ns no
     };
     if (t->admitted)
         memcpy(out->class_of, nj_paced_class(&t->paced)->name, sizeof out->class_of);
-    set_path(t, out);
+    nj__transfer_set_path(t, out);
 }
 
 static bool is_in_class(const struct nj_txn *t, const char *name)
@@ -291,7 +291,8 @@ static bool run_end(struct nj_command *command, void *conns, nj_ns now)
     struct nj_transfer_end_command *c =
         nj_container_of(command, struct nj_transfer_end_command, command);
     const struct nj_conns *cs = conns;
-    struct nj_txn *t = c->id.shard == cs->cfg->number ? running_at(cs, c->id.place) : NULL;
+    struct nj_txn *t =
+        c->id.shard == cs->cfg->number ? nj__transfer_running_at(cs, c->id.place) : NULL;
 
     c->was_running = t && nj_txn_id(t) == c->id.txn;
     if (c->was_running)

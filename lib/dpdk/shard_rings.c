@@ -11,6 +11,7 @@
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
+#include "dpdk/packet_capture.h"
 #include "dpdk/peer_channel.h"
 
 static struct rte_ring *make_ring(const struct nj_dpdk_port *port, const char *kind, uint32_t a,
@@ -62,14 +63,18 @@ void nj_shard_rings_close(struct nj_shard_rings *f)
 /* Passes packets to the device. With checksum offload rte_eth_tx_prepare() checks and completes
  * them first. It should refuse none; a refused packet would block the queue, so it is sent
  * unprepared. */
-static uint32_t send_burst(const struct nj_dpdk_port *p, uint32_t queue, struct rte_mbuf **m,
-                           uint32_t n)
+static uint32_t send_burst(struct nj_shard_endpoint *e, struct rte_mbuf **m, uint32_t n)
 {
+    const struct nj_dpdk_port *p = e->rings->port;
+    uint16_t queue = (uint16_t)e->shard;
+
     if (p->tx.tcp_csum) {
-        uint32_t n_ready = rte_eth_tx_prepare(p->id, (uint16_t)queue, m, (uint16_t)n);
+        uint32_t n_ready = rte_eth_tx_prepare(p->id, queue, m, (uint16_t)n);
         n = n_ready < n ? n_ready + 1 : n;
     }
-    return rte_eth_tx_burst(p->id, (uint16_t)queue, m, (uint16_t)n);
+    if (nj_unlikely(e->capture))
+        return nj__capture_send(e->capture, p->id, queue, m, n);
+    return rte_eth_tx_burst(p->id, queue, m, (uint16_t)n);
 }
 
 /* Sends packets of shards without a transmit queue. Packets that the device does not take are held
@@ -82,7 +87,7 @@ static void tx_for_others(struct nj_shard_endpoint *e)
     for (uint32_t from = e->shard + p->n_txq; from < f->n_shards; from += p->n_txq) {
         e->n_held += rte_ring_sc_dequeue_burst(f->tx[from], (void **)&e->held[e->n_held],
                                                NJ_BURST_MAX - e->n_held, NULL);
-        uint32_t sent = e->n_held ? send_burst(p, e->shard, e->held, e->n_held) : 0;
+        uint32_t sent = e->n_held ? send_burst(e, e->held, e->n_held) : 0;
         e->n_held -= sent;
         memmove(e->held, e->held + sent, e->n_held * sizeof *e->held);
     }
@@ -136,6 +141,8 @@ static uint32_t rx(void *ctx, struct rte_mbuf **m, uint32_t n)
         got = rte_eth_rx_burst(p->id, (uint16_t)e->shard, m, (uint16_t)n);
     if (p->mtu > RTE_ETHER_MTU)
         join_segments(m, got);
+    if (nj_unlikely(e->capture) && got > 0)
+        nj__capture_received(e->capture, m, got);
     return got;
 }
 
@@ -183,7 +190,7 @@ static uint32_t tx(void *ctx, struct rte_mbuf **m, uint32_t n)
     const struct nj_dpdk_port *p = e->rings->port;
 
     if (e->shard < p->n_txq)
-        return send_burst(p, e->shard, m, n);
+        return send_burst(e, m, n);
     mark_to_wake(e, e->shard % p->n_txq);
     return rte_ring_sp_enqueue_burst(e->rings->tx[e->shard], (void *const *)m, n, NULL);
 }

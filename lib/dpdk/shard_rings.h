@@ -22,6 +22,7 @@
 
 _Static_assert(NJ_SHARDS_MAX <= 64, "bits of to_wake");
 
+struct nj_capture;
 struct nj_shard_endpoint;
 
 struct nj_shard_rings {
@@ -40,9 +41,10 @@ struct nj_shard_rings {
 struct nj_shard_endpoint {
     struct nj_shard_rings *rings;
     uint32_t shard;
-    uint32_t next_from; /* the steering ring to poll first: round robin */
-    uint64_t to_wake;   /* a bit for each shard that received packets in this step */
-    uint32_t n_held;    /* packets of other shards that the device did not take */
+    uint32_t next_from;         /* the steering ring to poll first: round robin */
+    uint64_t to_wake;           /* a bit for each shard that received packets in this step */
+    struct nj_capture *capture; /* packet_capture.h; NULL: none */
+    uint32_t n_held;            /* packets of other shards that the device did not take */
     struct rte_mbuf *held[NJ_BURST_MAX];
 };
 
