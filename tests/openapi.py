@@ -25,6 +25,11 @@ def operations():
     return found
 
 
+def has_json(operation):
+    """Is its answer an object of JSON, of a command? Else it is a stream."""
+    return "application/json" in operation["responses"]["200"]["content"]
+
+
 def resolve(node):
     """What a reference leads to, or the node itself."""
     while "$ref" in node:

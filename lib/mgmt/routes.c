@@ -15,6 +15,7 @@
 #include "mgmt/metrics.h"
 #include "mgmt/page.h"
 #include "mgmt/problems.h"
+#include "mgmt/tap_routes.h"
 
 /* --- health, readiness, version --------------------------------------------------------------- */
 
@@ -236,6 +237,10 @@ static const struct nj__mgmt_route routes[] = {
     {"/api/v1/unblock", "POST", NJ__MGMT_WRITE, unblock},
     {"/api/v1/reload", "POST", NJ__MGMT_WRITE, reload},
     {"/api/v1/log/reopen", "POST", NJ__MGMT_WRITE, reopen_log},
+    {"/api/v1/capture", "GET", NJ__MGMT_WRITE, nj__route_capture},
+    {"/api/v1/capture/end", "POST", NJ__MGMT_WRITE, nj__route_capture_end},
+    {"/api/v1/trace", "GET", NJ__MGMT_WRITE, nj__route_trace},
+    {"/api/v1/trace/end", "POST", NJ__MGMT_WRITE, nj__route_trace_end},
 };
 
 /* Length of the path without '*'. */

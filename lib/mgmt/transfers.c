@@ -115,6 +115,18 @@ static bool ask(struct lcore *l, const struct question *q)
     return true;
 }
 
+bool nj_mgmt_lcore_command(struct nj_mgmt_transfers *m, uint32_t lcore, struct nj_command *command)
+{
+    const struct nj_mgmt_lcore *to = &m->lcore[lcore].to;
+
+    pthread_mutex_lock(&m->lock);
+    bool ok = nj_command_ring_put(to->commands, command);
+    pthread_mutex_unlock(&m->lock);
+    if (ok && to->waker)
+        nj_wakeup_signal(to->waker);
+    return ok;
+}
+
 /* Asks lcores `first` to `end` - 1. Returns when all have answered, or at the deadline; in
  * *answered those have a bit that have. */
 static void ask_all(struct nj_mgmt_transfers *m, uint32_t first, uint32_t end,

@@ -77,3 +77,8 @@ struct nj_mgmt_network_end {
 /* Ends all transfers of a network that run now. For those to come see mgmt/blocks.h. */
 struct nj_mgmt_network_end nj_mgmt_network_end(struct nj_mgmt_transfers *m, const struct nj_net *of,
                                                nj_ns wait);
+
+/* Gives an lcore another command, and returns at once: the caller keeps its memory until it is
+ * done, or the lcore has ended. False: its ring is full. Waits for a call of the other functions.
+ */
+bool nj_mgmt_lcore_command(struct nj_mgmt_transfers *m, uint32_t lcore, struct nj_command *command);

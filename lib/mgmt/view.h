@@ -58,6 +58,8 @@ struct nj_mgmt_hooks {
     bool (*reopen_log)(void *ctx);
 };
 
+struct nj_mgmt_capture;
+struct nj_mgmt_trace;
 struct nj_mgmt_transfers;
 
 struct nj_mgmt_view {
@@ -89,6 +91,8 @@ struct nj_mgmt_view {
     const struct nj_mgmt_reloads *reloads;
     struct nj_tls_current_context *tls;  /* to take a reference; NULL: no TLS */
     struct nj_mgmt_transfers *transfers; /* to be called: mgmt/transfers.h */
+    struct nj_mgmt_capture *capture;     /* to be called by the management thread */
+    struct nj_mgmt_trace *trace;         /* the same */
     struct nj_mgmt_hooks hooks;
 };
 

@@ -14,6 +14,8 @@
 #include "log/log.h"
 #include "log/log_writer.h"
 #include "mgmt/telemetry.h"
+#include "mgmt/capture.h"
+#include "mgmt/trace.h"
 #include "mgmt/transfers.h"
 #include "rights/syscall_filter.h"
 #include "rights/thread_file_rights.h"
@@ -484,13 +486,18 @@ static bool create_shards(struct nj_server *s)
     nj__policy_set_shards(&s->policy, &s->shards);
     fill_view(s);
     s->view.transfers = nj__shards_open_transfers(&s->shards);
-    if (!s->view.transfers)
-        snprintf(s->why, sizeof s->why, "not enough memory for the list of transfers");
-    return s->view.transfers != NULL;
+    s->view.capture = nj_mgmt_capture_new(&s->view);
+    s->view.trace = nj_mgmt_trace_new(&s->view);
+    if (s->view.transfers && s->view.capture && s->view.trace)
+        return true;
+    snprintf(s->why, sizeof s->why, "not enough memory for management");
+    return false;
 }
 
 static void free_shards(struct nj_server *s)
 {
+    nj_mgmt_capture_free(s->view.capture);
+    nj_mgmt_trace_free(s->view.trace);
     nj_mgmt_transfers_free(s->view.transfers);
     s->view = (struct nj_mgmt_view){0};
     for (uint32_t i = 0; i < s->shards.n; i++) {

@@ -8,12 +8,13 @@ import re
 import unittest
 
 from tests.package.prefix import REPO
-from tests.openapi import BASE, document, operations
+from tests.openapi import BASE, document, has_json, operations
 
 TABLE = os.path.join(REPO, "lib/mgmt/answers.c")
 # Changes, which the listener routes by itself.
 CHANGES = {(f"{BASE}/{path}", "post")
-           for path in ("limits", "transfers/end", "block", "unblock", "reload", "log/reopen")}
+           for path in ("limits", "transfers/end", "block", "unblock", "reload", "log/reopen",
+                        "capture/end", "trace/end")}
 
 
 def table_text():
@@ -36,8 +37,9 @@ class OpenApi(unittest.TestCase):
     def test_each_command_has_a_path(self):
         table = commands()
         self.assertEqual(len(re.findall(r"nj__answer_\w+,", table_text())), len(table))
-        gets = {path: operation for path, method, operation in operations() if method == "get"}
-        self.assertEqual({BASE, *(f"{BASE}/{name}" for name in table)}, set(gets) - {EVENTS})
+        gets = {path: operation for path, method, operation in operations()
+                if method == "get" and has_json(operation)}
+        self.assertEqual({BASE, *(f"{BASE}/{name}" for name in table)}, set(gets))
         for name, (about, params) in table.items():
             with self.subTest(name=name):
                 operation = gets[f"{BASE}/{name}"]
