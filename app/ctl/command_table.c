@@ -44,6 +44,18 @@ const struct ctl_command ctl_commands[CTL_N_COMMANDS] = {
                         0, 0, RELOAD_S},
     [CTL_CMD_METRICS] = {"metrics", "", "the metrics, as Prometheus reads them", 0, 0, TIMEOUT_S},
     [CTL_CMD_VERSION] = {"version", "", "the version of the running server", 0, 0, TIMEOUT_S},
+    [CTL_CMD_CAPTURE] =
+        {"capture", "",
+         "write packets to standard output, as a pcapng file: capture --client 198.18.0.5 > "
+         "x.pcapng. One client at a time. Ctrl-C ends it with a complete file. Without --snaplen "
+         "only headers: no bytes of requests and responses. Exit status 1 if packets were dropped",
+         0, 0, TIMEOUT_S},
+    [CTL_CMD_TRACE] =
+        {"trace", "",
+         "a line for each request when it ends: when it arrived, its class, first byte, last byte, "
+         "and how long it waited for what; at the end those that still run. Exit status 1 if "
+         "requests were dropped",
+         0, 0, TIMEOUT_S},
     [CTL_CMD_TOP] =
         {"top", "",
          "lcores, classes, clients and refusals on the terminal, with their rates, once "
@@ -63,6 +75,16 @@ const struct ctl_option ctl_options[CTL_N_OPTIONS] = {
     [CTL_OPT_ONCE] = {'b', "once", "",
                       "top: print all once, after an interval, and exit. Needs no terminal"},
     [CTL_OPT_FOR] = {0, "for", "TIME", "block: for how long: 30s, 10m, 2h, 7d"},
+    [CTL_OPT_CLIENT] = {0, "client", "NETWORK",
+                        "capture, trace: only packets from or to, or requests of, this address or "
+                        "network [all]"},
+    [CTL_OPT_PORT] = {0, "port", "N", "capture: only this DPDK port [all]"},
+    [CTL_OPT_SNAPLEN] = {0, "snaplen", "BYTES",
+                         "capture: bytes of a packet, at most 262144; or headers: up to the end of "
+                         "the header of TCP [headers]"},
+    [CTL_OPT_SECONDS] = {0, "seconds", "N", "capture, trace: for how long, at most 600 [60]"},
+    [CTL_OPT_PACKETS] = {0, "packets", "N", "capture: how many at most [1000000]"},
+    [CTL_OPT_REQUESTS] = {0, "requests", "N", "trace: how many at most [100000]"},
     [CTL_OPT_HELP] = {0, "help", "", "print this page and exit"},
 };
 
@@ -84,7 +106,8 @@ const struct ctl_top_key ctl_top_keys[] = {
 
 const struct ctl_exit_status ctl_exit_statuses[] = {
     {"0", "all is well"},
-    {"1", "the server refuses, is not ready, or its files have errors"},
+    {"1", "the server refuses, is not ready, its files have errors, or a capture or trace is not "
+          "complete"},
     {"2", "an argument is invalid"},
     {"3", "no server was found, or none answers"},
     {0},

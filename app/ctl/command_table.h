@@ -18,6 +18,8 @@ enum ctl_command_id {
     CTL_CMD_RELOAD,
     CTL_CMD_METRICS,
     CTL_CMD_VERSION,
+    CTL_CMD_CAPTURE,
+    CTL_CMD_TRACE,
     CTL_CMD_TOP,
     CTL_N_COMMANDS
 };
@@ -36,6 +38,12 @@ enum ctl_option_id {
     CTL_OPT_INTERVAL,
     CTL_OPT_ONCE,
     CTL_OPT_FOR,
+    CTL_OPT_CLIENT,
+    CTL_OPT_PORT,
+    CTL_OPT_SNAPLEN,
+    CTL_OPT_SECONDS,
+    CTL_OPT_PACKETS,
+    CTL_OPT_REQUESTS,
     CTL_OPT_HELP,
     CTL_N_OPTIONS
 };

@@ -32,8 +32,7 @@ static bool is_success(const struct ctl_answer *a)
     return a->status >= 200 && a->status < 300;
 }
 
-/* The reasons that an answer has: "error" or "errors" of JSON, else its text. */
-static void print_reasons(const struct ctl_answer *a)
+void ctl_print_reasons(const struct ctl_answer *a)
 {
     json_t *root = json_loads(a->body, 0, NULL), *value;
     const char *one = json_string_value(json_object_get(root, "error"));
@@ -63,7 +62,7 @@ static enum ctl_status ask(struct ctl *c, const char *target, const char *body,
         return fail(CTL_UNREACHABLE, "%s", why);
     if (is_success(answer))
         return CTL_OK;
-    print_reasons(answer);
+    ctl_print_reasons(answer);
     return CTL_REFUSED;
 }
 
@@ -450,6 +449,7 @@ enum ctl_status ctl_run(struct ctl *c, enum ctl_command_id command)
         [CTL_CMD_BLOCK] = run_block,     [CTL_CMD_UNBLOCK] = run_unblock,
         [CTL_CMD_GET] = run_get,         [CTL_CMD_RELOAD] = run_reload,
         [CTL_CMD_METRICS] = run_metrics, [CTL_CMD_VERSION] = run_version,
+        [CTL_CMD_CAPTURE] = ctl_capture, [CTL_CMD_TRACE] = ctl_trace,
     };
 
     return run[command](c);

@@ -51,6 +51,10 @@ void ctl_client_free(struct ctl_client *c);
 /* While a request is under way, call `ready` when the descriptor can be read, or when a signal has
  * come. If it returns false, the request ends without an answer. */
 void ctl_client_watch(struct ctl_client *c, int fd, bool (*ready)(void *ctx), void *ctx);
+/* Pass the body of an answer 200 to `take` while it comes, without a limit of time. If `take`
+ * returns false, the request ends. */
+void ctl_client_stream_to(struct ctl_client *c,
+                          bool (*take)(void *ctx, const char *bytes, size_t n), void *ctx);
 /* GET `target`, or POST with that body. Ends the connection only with the client. False: there is
  * no answer of HTTP in time, and the reason is in `why`. In any case call ctl_answer_free(). */
 bool ctl_request(struct ctl_client *c, const char *target, const char *post_body,
@@ -83,11 +87,20 @@ void ctl_print_text(FILE *out, const char *text);
 struct ctl {
     struct ctl_client *client;
     bool json;
-    const char *for_time; /* of --for; NULL: not given */
-    int argc;             /* its arguments */
+    const char *socket;               /* its path */
+    const char *for_time;             /* of --for; NULL: not given */
+    const char *given[CTL_N_OPTIONS]; /* values of those of captures and traces; NULL: not given */
+    int argc;                         /* its arguments */
     char **argv;
 };
 
+/* Print why the server refuses: "error" or "errors" of JSON, else the answer's text. */
+void ctl_print_reasons(const struct ctl_answer *a);
 /* Run a command, whose number of arguments is valid, and print its answer on standard output or the
  * reason for a failure on standard error. */
 enum ctl_status ctl_run(struct ctl *c, enum ctl_command_id command);
+
+/* --- taps.c --------------------------------------------------------------------------------- */
+
+enum ctl_status ctl_capture(struct ctl *c);
+enum ctl_status ctl_trace(struct ctl *c);

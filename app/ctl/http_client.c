@@ -14,6 +14,9 @@ struct ctl_client {
     int fd; /* of ctl_client_watch() */
     bool (*ready)(void *ctx);
     void *ctx;
+    bool (*stream_to)(void *ctx, const char *bytes, size_t n); /* NULL: none */
+    void *stream_ctx;
+    struct ctl_answer *answer; /* of the request */
 };
 
 struct ctl_client *ctl_client_new(const char *path, double timeout_s)
@@ -51,12 +54,25 @@ void ctl_client_watch(struct ctl_client *c, int fd, bool (*ready)(void *ctx), vo
     c->ctx = ctx;
 }
 
-/* A callback of libcurl. Anything but the number of bytes ends the transfer. */
-static size_t take(char *data, size_t one, size_t n, void *to)
+void ctl_client_stream_to(struct ctl_client *c,
+                          bool (*take)(void *ctx, const char *bytes, size_t n), void *ctx)
 {
-    struct ctl_answer *a = to;
+    c->stream_to = take;
+    c->stream_ctx = ctx;
+}
+
+/* A callback of libcurl. Anything but the number of bytes ends the transfer. */
+static size_t take(char *data, size_t one, size_t n, void *client)
+{
+    struct ctl_client *c = client;
+    struct ctl_answer *a = c->answer;
+    long status = 0;
 
     (void)one; /* 1 */
+    if (c->stream_to)
+        curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, &status);
+    if (status == 200)
+        return c->stream_to(c->stream_ctx, data, n) ? n : CURL_WRITEFUNC_ERROR;
     if (n > CTL_ANSWER_BYTES_MAX - a->n_bytes)
         return CURL_WRITEFUNC_ERROR;
     char *more = realloc(a->body, a->n_bytes + n + 1);
@@ -70,12 +86,13 @@ static size_t take(char *data, size_t one, size_t n, void *to)
 }
 
 /* The environment names proxies, and a redirect leads elsewhere: neither is followed. */
-static bool set_options(const struct ctl_client *c, const char *url, const char *post_body,
+static bool set_options(struct ctl_client *c, const char *url, const char *post_body,
                         struct curl_slist *headers, struct ctl_answer *answer, char *error)
 {
     CURL *curl = c->curl;
     CURLcode rc = CURLE_OK;
 
+    c->answer = answer;
     curl_easy_reset(curl);
 #define SET(option, value) rc = rc != CURLE_OK ? rc : curl_easy_setopt(curl, option, value)
     SET(CURLOPT_ERRORBUFFER, error);
@@ -86,11 +103,11 @@ static bool set_options(const struct ctl_client *c, const char *url, const char 
     SET(CURLOPT_PATH_AS_IS, 1L);
     SET(CURLOPT_NOSIGNAL, 1L);
     SET(CURLOPT_CONNECTTIMEOUT_MS, (long)(c->timeout_s * 1000));
-    SET(CURLOPT_TIMEOUT_MS, (long)(c->timeout_s * 1000));
+    SET(CURLOPT_TIMEOUT_MS, c->stream_to ? 0L : (long)(c->timeout_s * 1000));
     SET(CURLOPT_USERAGENT, "nightjar-ctl");
     SET(CURLOPT_HTTPHEADER, headers);
     SET(CURLOPT_WRITEFUNCTION, take);
-    SET(CURLOPT_WRITEDATA, answer);
+    SET(CURLOPT_WRITEDATA, c);
     if (post_body)
         SET(CURLOPT_POSTFIELDS, post_body);
 #undef SET
@@ -105,6 +122,8 @@ static void explain(const struct ctl_client *c, CURLcode rc, const char *error, 
     else if (rc == CURLE_OPERATION_TIMEDOUT)
         snprintf(why, why_bytes, "%s: the server did not answer within %g s (--timeout)", c->path,
                  c->timeout_s);
+    else if (rc == CURLE_WRITE_ERROR && c->stream_to)
+        snprintf(why, why_bytes, "%s: the answer is malformed, or could not be written", c->path);
     else if (rc == CURLE_WRITE_ERROR)
         snprintf(why, why_bytes, "%s: the answer is too large", c->path);
     else

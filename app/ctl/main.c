@@ -109,9 +109,20 @@ static enum ctl_status run(enum ctl_command_id id, const struct options *o, stru
         fputs("nightjar ctl: no memory\n", stderr);
         return CTL_UNREACHABLE;
     }
+    c->socket = path;
     enum ctl_status status = ctl_run(c, id);
     ctl_client_free(c->client);
     return flush_output(status);
+}
+
+/* Of the options of captures and traces. */
+static bool has_option(enum ctl_command_id id, enum ctl_option_id option)
+{
+    bool is_of_both = option == CTL_OPT_CLIENT || option == CTL_OPT_SECONDS;
+
+    return id == CTL_CMD_CAPTURE
+               ? option != CTL_OPT_REQUESTS
+               : id == CTL_CMD_TRACE && (is_of_both || option == CTL_OPT_REQUESTS);
 }
 
 static enum ctl_status run_arguments(int argc, char **argv, const struct options *o, struct ctl *c)
@@ -129,6 +140,9 @@ static enum ctl_status run_arguments(int argc, char **argv, const struct options
         return bad_usage(c->argv[ctl_commands[id].argc_max], "unexpected argument");
     if (c->for_time && id != CTL_CMD_BLOCK)
         return bad_usage("--for", "only block has it");
+    for (unsigned i = 0; i < CTL_N_OPTIONS; i++)
+        if (c->given[i] && !has_option(id, (enum ctl_option_id)i))
+            return bad_usage(ctl_options[i].name, "this command has no such option");
     return run(id, o, c);
 }
 
@@ -159,6 +173,14 @@ int main(int argc, char **argv)
             break;
         case OPTION_CODE(CTL_OPT_FOR):
             c.for_time = optarg;
+            break;
+        case OPTION_CODE(CTL_OPT_CLIENT):
+        case OPTION_CODE(CTL_OPT_PORT):
+        case OPTION_CODE(CTL_OPT_SNAPLEN):
+        case OPTION_CODE(CTL_OPT_SECONDS):
+        case OPTION_CODE(CTL_OPT_PACKETS):
+        case OPTION_CODE(CTL_OPT_REQUESTS):
+            c.given[opt - OPTION_CODE(0)] = optarg;
             break;
         case 'b':
         case OPTION_CODE(CTL_OPT_ONCE):

@@ -30,9 +30,6 @@ def commands():
             for name, about, params in rows}
 
 
-EVENTS = f"{BASE}/events"  # no command
-
-
 class OpenApi(unittest.TestCase):
     def test_each_command_has_a_path(self):
         table = commands()
