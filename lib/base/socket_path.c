@@ -51,10 +51,12 @@ int nj_socket_path_listen(const char *path, int type, int backlog)
         return close_after_error(fd);
     }
     unlink(path);
-    mode_t was = umask(S_IRWXG | S_IRWXO | S_IXUSR);
-    int rc = bind(fd, (const struct sockaddr *)&address, sizeof address);
-    umask(was);
-    return rc == 0 && listen(fd, backlog) == 0 ? fd : close_after_error(fd);
+    /* Linux gives the file the mode of the socket (net/unix/af_unix.c), less the umask, which
+     * belongs to all threads. */
+    bool ok = fchmod(fd, S_IRUSR | S_IWUSR) == 0 &&
+              bind(fd, (const struct sockaddr *)&address, sizeof address) == 0 &&
+              listen(fd, backlog) == 0;
+    return ok ? fd : close_after_error(fd);
 }
 
 int nj_socket_path_connect(const char *path, int type, int wait_s)

@@ -17,8 +17,8 @@
 int nj_socket_path_connect(const char *path, int type, int wait_s);
 
 /* A socket that listens at `path`, with the mode 0600 and without O_NONBLOCK unless `type` has
- * SOCK_NONBLOCK. Replaces a socket that is there: the caller knows that nobody needs it. Sets the
- * umask of the process meanwhile. -1: errno has the reason, ENOTSOCK if something else is there. */
+ * SOCK_NONBLOCK. Replaces a socket that is there: the caller knows that nobody needs it.
+ * -1: errno has the reason, ENOTSOCK if something else is there. */
 int nj_socket_path_listen(const char *path, int type, int backlog);
 
 /* Is something else than a socket there? A link is none, even to a socket: bind(2) does not follow

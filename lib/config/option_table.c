@@ -282,11 +282,11 @@ const struct nj_option nj_options[] = {
              "readiness, e.g. 127.0.0.1:9180 or [::1]:9180; a loopback address with a token "
              "serves everything"},
     {.name = "management-token", .section = "management", .key = "token",
-     TEXT(management_token), .value = "FILE", .reload = NJ_RELOAD_VALUE,
+     TEXT(management_token), .value = "FILE", RELOADS,
      .help = "file with the token that permits everything at loopback addresses: one line of 16 "
              "to 512 characters; other users must not be able to read it"},
     {.name = "management-read-token", .section = "management", .key = "read_token",
-     TEXT(management_read_token), .value = "FILE", .reload = NJ_RELOAD_VALUE,
+     TEXT(management_read_token), .value = "FILE", RELOADS,
      .help = "the same, for reading only"},
     {.name = "ready-stall", .section = "management", RELOADS,
      .kind = NJ_OPTION_TIME, AT(ready_stall_s), .min = 0.1, .max = 5,

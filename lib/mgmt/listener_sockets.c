@@ -184,7 +184,7 @@ static int make_socket(const char *path, char made_at[NJ_SOCKET_PATH_MAX + 1])
 {
     snprintf(made_at, NJ_SOCKET_PATH_MAX + 1, "%s.new", path);
     int fd = nj_socket_path_listen(made_at, SOCK_STREAM | SOCK_NONBLOCK, BACKLOG);
-    if (fd >= 0 && chmod(made_at, MODE) == 0)
+    if (fd >= 0 && fchmodat(AT_FDCWD, made_at, MODE, AT_SYMLINK_NOFOLLOW) == 0)
         return fd;
     int error = errno;
     if (fd >= 0)
@@ -203,6 +203,12 @@ static int name_socket(const char *made_at, const char *path, struct nj_socket_p
     }
     nj_socket_path_remember(made_at, file);
     return rename(made_at, path);
+}
+
+int nj_mgmt_sockets_open_wake(struct nj_mgmt_sockets *s, char *why, size_t n)
+{
+    s->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return s->wake_fd >= 0 ? 0 : nj_set_error(why, n, "management: %s", strerror(errno));
 }
 
 int nj_mgmt_sockets_bind_unix(struct nj_mgmt_sockets *s, const char *user, char *why, size_t n)
@@ -241,9 +247,6 @@ int nj_mgmt_sockets_publish(struct nj_mgmt_sockets *s, char *why, size_t n)
 {
     int rc = 0;
 
-    s->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (s->wake_fd < 0)
-        return nj_set_error(why, n, "management: %s", strerror(errno));
     pthread_mutex_lock(&s->lock);
     if (s->unix_fd >= 0) {
         s->is_published = name_socket(s->made_at, s->path, &s->file) == 0;

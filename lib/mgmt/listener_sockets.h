@@ -54,6 +54,9 @@ int nj_mgmt_sockets_bind_tcp(struct nj_mgmt_sockets *s, const struct nj_manageme
  * root alone. As root, before privileges are given up. An error is that of the next function. */
 void nj_mgmt_sockets_make_folder(const struct nj_mgmt_sockets *s, uid_t uid, gid_t gid);
 
+/* Make what wakes the thread that serves them: before an upgrade begins, which could not be undone
+ * if there were none. */
+int nj_mgmt_sockets_open_wake(struct nj_mgmt_sockets *s, char *why, size_t why_bytes);
 /* Make the Unix socket under another name, as the server's user; `user` is the name for messages,
  * or "". The path may be that of no other process, except the one that this one takes over from. A
  * path that cannot be used is no error if it is the default: a line of the log says why. */
@@ -65,7 +68,8 @@ int nj_mgmt_sockets_publish(struct nj_mgmt_sockets *s, char *why, size_t why_byt
 
 /* Is there a socket? */
 bool nj_mgmt_sockets_has_any(const struct nj_mgmt_sockets *s);
-/* Wake the thread that serves them. Any thread, before nj_mgmt_sockets_close(). */
+/* Wake the thread that serves them. Any thread, between nj_mgmt_sockets_open_wake() and
+ * nj_mgmt_sockets_close(). */
 void nj_mgmt_sockets_wake(struct nj_mgmt_sockets *s);
 
 /* If the path leads nowhere any more, in two calls, make the socket again, and wake the thread: a

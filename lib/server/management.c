@@ -35,6 +35,8 @@ int nj__management_prepare(struct nj_management *m, const char *user, char *why,
 
     if (nj_mgmt_tokens_read(c->management_token, c->management_read_token, &m->tokens, why, n) != 0)
         return -1;
+    if (nj_mgmt_sockets_open_wake(&m->sockets, why, n) != 0)
+        return -1;
     return nj_mgmt_sockets_bind_unix(&m->sockets, user, why, n);
 }
 
@@ -95,21 +97,6 @@ void nj__management_stop(struct nj_management *m)
 void nj__management_close(struct nj_management *m)
 {
     nj_mgmt_sockets_close(&m->sockets);
-}
-
-/* A file may be replaced by another one, but one that was not there needs a restart. */
-static const char *replaced(const char *start, const char *now)
-{
-    return start && now ? now : start;
-}
-
-int nj__management_read_tokens(const struct nj_management *m, const struct nj_server_config *c,
-                               struct nj_mgmt_tokens *tokens, char *why, size_t n)
-{
-    const char *write = replaced(m->config->management_token, c->management_token);
-    const char *reading = replaced(m->config->management_read_token, c->management_read_token);
-
-    return nj_mgmt_tokens_read(write, reading, tokens, why, n);
 }
 
 void nj__management_configure(struct nj_management *m, const struct nj_server_config *c,

@@ -33,10 +33,6 @@ int nj__management_start(struct nj_management *m, const struct nj_mgmt_view *vie
 void nj__management_stop(struct nj_management *m);
 void nj__management_close(struct nj_management *m);
 
-/* Read the tokens again, whose files the configuration may have replaced by others. Returns 0, or
- * -1 with the reason in `why`. Any thread but an lcore. */
-int nj__management_read_tokens(const struct nj_management *m, const struct nj_server_config *config,
-                               struct nj_mgmt_tokens *tokens, char *why, size_t why_bytes);
-/* Use them, and what the configuration says. Any thread but an lcore. */
+/* Use these tokens, and what the configuration says. Any thread but an lcore. */
 void nj__management_configure(struct nj_management *m, const struct nj_server_config *config,
                               const struct nj_mgmt_tokens *tokens);

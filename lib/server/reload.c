@@ -74,9 +74,11 @@ static bool read_tls(struct reload *r)
 
 static bool read_tokens(struct reload *r)
 {
+    const struct nj_server_config *c = r->now->config;
     char why[400];
 
-    if (nj__management_read_tokens(r->management, r->now->config, &r->tokens, why, sizeof why) == 0)
+    if (nj_mgmt_tokens_read(c->management_token, c->management_read_token, &r->tokens, why,
+                            sizeof why) == 0)
         return true;
     add_why(r, "%s; the former tokens stay in use", why);
     return false;

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -32,6 +33,7 @@ static struct nj_mgmt_sockets make(bool is_default)
     struct nj_mgmt_sockets s;
 
     nj_mgmt_sockets_init(&s, path, is_default);
+    cr_assert_eq(nj_mgmt_sockets_open_wake(&s, logged, sizeof logged), 0);
     return s;
 }
 
@@ -75,6 +77,39 @@ Test(mgmt_listener_sockets, a_socket_and_its_end)
     nj_mgmt_sockets_close(&s);
     nj_mgmt_sockets_close(&s);
     cr_expect_eq(n_files(), 0);
+}
+
+/* Whatever the umask, which belongs to all threads and stays as it is. */
+Test(mgmt_listener_sockets, only_its_user_may_use_a_new_socket)
+{
+    struct stat st;
+    mode_t was = umask(0);
+    int fd = nj_socket_path_listen(path, SOCK_STREAM, 1);
+
+    cr_assert_geq(fd, 0);
+    cr_assert_eq(lstat(path, &st), 0);
+    cr_expect_eq(st.st_mode, S_IFSOCK | 0600, "%o", st.st_mode);
+    cr_expect_eq(umask(was), 0);
+    close(fd);
+}
+
+/* In an upgrade, too, the start fails before another process yields to this one. */
+Test(mgmt_listener_sockets, nothing_that_wakes)
+{
+    struct rlimit limit, none;
+    struct nj_mgmt_sockets s;
+    char why[256] = "";
+
+    nj_mgmt_sockets_init(&s, path, false);
+    cr_assert_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    none = limit;
+    none.rlim_cur = 0;
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+    int rc = nj_mgmt_sockets_open_wake(&s, why, sizeof why);
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    cr_expect_eq(rc, -1);
+    cr_expect(strstr(why, "Too many open files"), "%s", why);
+    nj_mgmt_sockets_close(&s);
 }
 
 Test(mgmt_listener_sockets, nothing_is_left_of_a_start_that_failed)
