@@ -5,6 +5,8 @@
 #include "conn/abuse_reason_counts.h"
 #include "conn/conn.h"
 #include "conn/conn_life.h"
+#include "http/site/site_response.h"
+#include "site/site_table.h"
 #include "telem/counters_conn.h"
 #include "telem/counters_http.h"
 #include "telem/counters_tcp.h"
@@ -153,20 +155,32 @@ static void end_forbidden(struct nj_txn *t, nj_ns now)
     nj__conn_mark_ready(c);
 }
 
+/* Does the site deny the client now? Of long responses from files the site and path are kept. */
+static bool is_denied_by_site(const struct nj_policy *p, const struct nj_txn *t, uint32_t *hint)
+{
+    const struct nj_txn_path *kept = p->sites ? nj_txn_kept_path(t) : NULL;
+
+    if (!kept || kept->site == 0)
+        return false;
+    const struct nj_str path = {kept->text, kept->n_bytes};
+    const struct nj_site_rules *rules = nj_sites_find_again(p->sites, kept->site, path, hint);
+    return rules && nj_site_denies(t, rules);
+}
+
 /* Checks the next batch of the requests that were open when the policy changed. One that has ended
  * has no stream. */
 static uint32_t recheck_txns(struct nj_conns *cs, nj_ns now)
 {
     const struct nj_pool *pool = &cs->txns.pool;
     const struct nj_policy *policy = nj_shape_policy(cs->txns.shape);
-    uint32_t n = 0;
+    uint32_t n = 0, hint = 0;
 
     for (; n < RECHECK_MAX && cs->recheck_txn_at < pool->n_touched; n++) {
         struct nj_txn *t = nj_pool_at(pool, cs->recheck_txn_at++);
         if (t->set == &cs->txns && t->stream && t->admitted &&
             nj_list_linked(&nj__conn_of(t)->node) &&
             (nj_policy_forbids(policy, &t->remote, nj_paced_class(&t->paced)) ||
-             nj_policy_blocks(policy, &t->client_addr)))
+             nj_policy_blocks(policy, &t->client_addr) || is_denied_by_site(policy, t, &hint)))
             end_forbidden(t, now);
     }
     if (cs->recheck_txn_at >= pool->n_touched)
@@ -218,7 +232,8 @@ uint32_t nj_conns_adopt_policy_and_run_shaper(struct nj_conns *cs, nj_ns now)
         adopt_http(cs, p->http);
         nj_shape_set_policy(cs->txns.shape, p, now);
         cs->recheck_at = nj_policy_filters_conns(p) ? 0 : UINT32_MAX;
-        cs->recheck_txn_at = nj_policy_forbids_any(p) ? 0 : UINT32_MAX;
+        cs->recheck_txn_at =
+            nj_policy_forbids_any(p) || (p->sites && nj_sites_deny_any(p->sites)) ? 0 : UINT32_MAX;
         nj__conn_shares_restart_count(cs);
     }
     if (nj_unlikely(cs->recheck_at != UINT32_MAX))

@@ -157,11 +157,12 @@ struct nj_txn_events {
 
 /* Responses with more bytes than this have their path kept, for management. */
 #define NJ_TXN_PATH_FROM_BYTES (16u * 1024u)
-#define NJ_TXN_PATH_BYTES      117u
+#define NJ_TXN_PATH_BYTES      109u
 
 /* The path of a request whose response takes longer. It belongs to the transaction with this id. */
 struct nj_txn_path {
     uint64_t id;
+    uint64_t site; /* struct nj_site_identity.site of its rules; 0: none */
     uint8_t n_bytes;
     bool is_cut;
     char text[NJ_TXN_PATH_BYTES];

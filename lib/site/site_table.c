@@ -48,6 +48,7 @@ struct nj_sites {
     struct nj_str *suffixes;     /* without '*' */
     struct nj_site_rules *rules;
     uint32_t n_rules;
+    bool denies_any;
     struct nj_site_rules others;       /* of hosts without a site, if it has a key */
     struct nj_site_field **own_fields; /* combined fields, n_own_fields */
     uint32_t n_own_fields;
@@ -220,6 +221,16 @@ static uint32_t find_suffix(const struct nj_sites *s, const struct site *site, s
     return 0;
 }
 
+static inline const struct nj_site_rules *rules_of(const struct nj_sites *s,
+                                                   const struct site *site, struct nj_str path)
+{
+    const struct path_entry *e =
+        site->n_paths > 0 && path.n_bytes > 0 ? find_path(s, site, path) : NULL;
+    if (e && e->is_exact) /* its suffix was considered when the table was made */
+        return &s->rules[e->rules];
+    return &s->rules[(e ? e->rules : site->rules) + find_suffix(s, site, path)];
+}
+
 const struct nj_site_rules *nj_sites_find(const struct nj_sites *s, struct nj_str authority,
                                           struct nj_str path)
 {
@@ -227,11 +238,25 @@ const struct nj_site_rules *nj_sites_find(const struct nj_sites *s, struct nj_st
 
     if (!site)
         return s->others.keys != 0 ? &s->others : NULL;
-    const struct path_entry *e =
-        site->n_paths > 0 && path.n_bytes > 0 ? find_path(s, site, path) : NULL;
-    if (e && e->is_exact) /* its suffix was considered when the table was made */
-        return &s->rules[e->rules];
-    return &s->rules[(e ? e->rules : site->rules) + find_suffix(s, site, path)];
+    return rules_of(s, site, path);
+}
+
+const struct nj_site_rules *nj_sites_find_again(const struct nj_sites *s, uint64_t site,
+                                                struct nj_str path, uint32_t *hint)
+{
+    for (uint32_t i = 0; i < s->n_sites; i++) {
+        uint32_t k = (*hint + i) % s->n_sites;
+        if (s->rules[s->sites[k].rules].identity.site != site)
+            continue;
+        *hint = k;
+        return rules_of(s, &s->sites[k], path);
+    }
+    return NULL;
+}
+
+bool nj_sites_deny_any(const struct nj_sites *s)
+{
+    return s->denies_any;
 }
 
 uint32_t nj_sites_index(const struct nj_sites *s, struct nj_str authority)
@@ -397,6 +422,7 @@ static bool append_rules(struct builder *b, const struct nj_site_rules *outer,
         to->allow = inner->allow;
     if (inner->keys & NJ_SITE_DENY)
         to->deny = inner->deny;
+    s->denies_any |= (to->allow | to->deny) != 0;
     if (inner->keys & NJ_SITE_CLIENT_CERT)
         to->needs_client_cert = inner->needs_client_cert;
     if (inner->keys & NJ_SITE_CACHE_CONTROL)

@@ -112,6 +112,21 @@ class Reload(ReloadCase):
         self.assertEqual(403, client.get("/shut/10MiB")[0])
         client.close()
 
+    def test_a_download_that_a_site_denies_ends(self):
+        """That of the path whose section denies its client, and no other."""
+        before = self.counted("request_refused")
+        client = self.client()
+        shut, fine = client.request("/shut/10MiB"), client.request("/10MiB")
+        until("both run", lambda: self.server.telemetry("/nightjar/transfers")["running"] == 2)
+        self.change_policy(self.text(more="[path default /shut/]\ndeny = l\n"
+                                          "[list l]\nnetworks = 198.18.0.0/16\n"))
+        until("one has ended", lambda: self.counted("request_refused") == before + 1)
+        status, _, body = client.response(fine)
+        self.assertEqual((200, self.sums["10MiB"]), (status, hashlib.sha256(body).hexdigest()))
+        self.assertTrue(client.ended(shut))
+        self.assertEqual(403, client.get("/shut/10MiB")[0])
+        client.close()
+
     def test_limits(self):
         self.assertEqual("405", self.upload())
         client = self.client()

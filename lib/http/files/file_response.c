@@ -7,6 +7,7 @@
 #include "http/files/file_server_internal.h"
 #include "http/response_head.h"
 #include "http/site/site_location.h"
+#include "site/site_table.h"
 #include "telem/counters_http.h"
 
 #define ALLOW "GET, HEAD, OPTIONS"
@@ -450,6 +451,7 @@ static void keep_path(const struct nj__file_request *req, const struct nj_file_n
     struct nj_txn_path *path = &t->set->paths[nj_pool_index(&t->set->pool, t)];
     uint32_t n = nj_min_u32(from.n_bytes, NJ_TXN_PATH_BYTES - 1);
     path->id = t->framing->id(t->stream);
+    path->site = t->rules ? t->rules->identity.site : 0;
     path->text[0] = '/';
     memcpy(path->text + 1, from.p, n);
     path->n_bytes = (uint8_t)(1 + n);

@@ -32,7 +32,7 @@ static void redirect(struct nj_txn *t, const struct nj_site_rules *rules,
 
 /* Is the client on a list that the rules deny, or on none of those that they allow? The client is
  * that which trusted proxies name. */
-static bool is_denied(const struct nj_txn *t, const struct nj_site_rules *rules)
+bool nj_site_denies(const struct nj_txn *t, const struct nj_site_rules *rules)
 {
     const struct nj_policy *p = nj_shape_policy(t->set->shape);
 
@@ -110,7 +110,7 @@ __attribute__((noinline)) static bool answer(struct nj_txn *t, const struct nj_s
     if (is_misdirected(t, rules)) {
         nj_count(t->set->counters, NJ_C_request_misdirected);
         nj_respond_error_text(t, 421, (struct nj_field){0});
-    } else if (is_denied(t, rules)) {
+    } else if (nj_site_denies(t, rules)) {
         forbid(t);
     } else if (nj_site_hides(rules, target->path)) {
         nj_respond_error_text(t, 404, (struct nj_field){0});

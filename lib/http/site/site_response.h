@@ -12,6 +12,9 @@
 bool nj__site_answer(const struct nj_sites *sites, struct nj_txn *t,
                      const struct nj_request_head *head, const struct nj_target *target);
 
+/* Do these rules deny the client of a request, which trusted proxies may name? */
+bool nj_site_denies(const struct nj_txn *t, const struct nj_site_rules *rules);
+
 static inline bool nj_site_answer(struct nj_txn *t, const struct nj_request_head *head,
                                   const struct nj_target *target)
 {
