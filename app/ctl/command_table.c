@@ -14,7 +14,9 @@ const struct ctl_command ctl_commands[CTL_N_COMMANDS] = {
     [CTL_CMD_LIMITS] = {"limits", "[CHANGE...]",
                         "the limits in force. CHANGE is KEY=VALUE for the whole server, or for the "
                         "class that class=NAME before it names: limits class=video rate=5MiB/s. "
-                        "Changes hold until the server reads its file again",
+                        "Changes hold until the file has another value, or for a time: limits "
+                        "--for 2h rate=5MiB/s then=10MiB/s; without then=VALUE the value before "
+                        "follows",
                         0, ANY_NUMBER, TIMEOUT_S},
     [CTL_CMD_CLIENTS] = {"clients", "[limit=N] [by=bytes|streams|connections]",
                          "the clients with most", 0, 2, TIMEOUT_S},
@@ -74,7 +76,7 @@ const struct ctl_option ctl_options[CTL_N_OPTIONS] = {
     [CTL_OPT_INTERVAL] = {0, "interval", "SECONDS", "top: time between two looks [1]"},
     [CTL_OPT_ONCE] = {'b', "once", "",
                       "top: print all once, after an interval, and exit. Needs no terminal"},
-    [CTL_OPT_FOR] = {0, "for", "TIME", "block: for how long: 30s, 10m, 2h, 7d"},
+    [CTL_OPT_FOR] = {0, "for", "TIME", "block, limits: for how long: 30s, 10m, 2h, 7d"},
     [CTL_OPT_CLIENT] = {0, "client", "NETWORK",
                         "capture, trace: only packets from or to, or requests of, this address or "
                         "network [all]"},

@@ -275,6 +275,22 @@ static void print_limits(json_t *root)
     json_decref(rows);
 }
 
+/* What was changed at run time, if anything was. */
+static void print_changes(json_t *root)
+{
+    static const struct ctl_column columns[] = {{"class", "class", CTL_PLAIN},
+                                                {"key", "changed", CTL_PLAIN},
+                                                {"value", "value", CTL_PLAIN},
+                                                {"seconds_left", "seconds left", CTL_PLAIN},
+                                                {"then", "then", CTL_PLAIN}};
+    json_t *changes = json_object_get(root, "changes");
+
+    if (json_array_size(changes) == 0)
+        return;
+    putchar('\n');
+    ctl_print_table(stdout, changes, columns, NJ_ARRAY_LEN(columns));
+}
+
 /* The arguments with a comma between them. False: too long. */
 static bool join_changes(const struct ctl *c, char *text, size_t size)
 {
@@ -282,6 +298,8 @@ static bool join_changes(const struct ctl *c, char *text, size_t size)
 
     for (int i = 0; i < c->argc && n < size; i++)
         n += (size_t)snprintf(text + n, size - n, "%s%s", i > 0 ? "," : "", c->argv[i]);
+    if (c->for_time && n < size)
+        n += (size_t)snprintf(text + n, size - n, ",for=%s", c->for_time);
     return n < size;
 }
 
@@ -293,10 +311,12 @@ static enum ctl_status run_limits(struct ctl *c)
     if (!join_changes(c, change, sizeof change))
         return fail(CTL_USAGE, "the change is too long");
     enum ctl_status status = ask_json(c, "/api/v1/limits", c->argc > 0 ? change : NULL, &root);
-    if (status == CTL_OK && c->json)
+    if (status == CTL_OK && c->json) {
         print_json(root);
-    else if (status == CTL_OK)
+    } else if (status == CTL_OK) {
         print_limits(root);
+        print_changes(root);
+    }
     json_decref(root);
     return status;
 }

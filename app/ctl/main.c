@@ -138,8 +138,8 @@ static enum ctl_status run_arguments(int argc, char **argv, const struct options
         return bad_usage(argv[0], "expected an argument");
     if (c->argc > ctl_commands[id].argc_max)
         return bad_usage(c->argv[ctl_commands[id].argc_max], "unexpected argument");
-    if (c->for_time && id != CTL_CMD_BLOCK)
-        return bad_usage("--for", "only block has it");
+    if (c->for_time && id != CTL_CMD_BLOCK && (id != CTL_CMD_LIMITS || c->argc == 0))
+        return bad_usage("--for", "only block and changes of limits have it");
     for (unsigned i = 0; i < CTL_N_OPTIONS; i++)
         if (c->given[i] && !has_option(id, (enum ctl_option_id)i))
             return bad_usage(ctl_options[i].name, "this command has no such option");

@@ -67,6 +67,11 @@ int nj_class_key_find(const char *name)
     return -1;
 }
 
+uint32_t nj_class_key_limit(uint32_t i)
+{
+    return i < 3 * N_LIMITS ? 7u << i / 3 * 3 : 1u << i;
+}
+
 static struct nj_limit *limit_of(struct nj_class *c, uint32_t i)
 {
     return i == 0 ? &c->total : i == 1 ? &c->client : &c->request;

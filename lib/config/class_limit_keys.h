@@ -39,6 +39,9 @@ void nj_class_keys_apply_options(const struct nj_server_config *c, const char *s
 /* Merge `later` into `to`; values of `later` override, as if both were applied in order. */
 void nj_class_keys_merge(struct nj_class_keys *to, const struct nj_class_keys *later);
 
+/* The keys of the limit that key `i` belongs to, as bits: rate, ceiling and burst are one. */
+uint32_t nj_class_key_limit(uint32_t i);
+
 /* Format the value of a key in the syntax of the policy file, into `text` or as a constant string.
  * NULL if it is unlimited or the default. */
 const char *nj_class_key_format(const struct nj_class *c, uint32_t i, char *text, size_t n_text);

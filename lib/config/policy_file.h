@@ -126,7 +126,7 @@ void nj_policy_file_keep_restart_keys(const struct nj_policy_file *f,
 /* Index of a class in class_at, or -1. */
 int nj_policy_file_find_class(const struct nj_policy_file *f, const char *name);
 
-/* Run-time changes. They override everything until the next reload. */
+/* Changes at run time, which override everything (limit_changes.h). */
 struct nj_policy_changes {
     struct nj_class_keys server;
     struct nj_class_keys of[NJ_CLASSES_MAX]; /* by index in class_at */

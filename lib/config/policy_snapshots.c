@@ -11,6 +11,7 @@
 
 #include "base/assert.h"
 #include "base/set_error.h"
+#include "config/limit_changes.h"
 #include "config/settings_validate.h"
 #include "config/site_places.h"
 
@@ -52,7 +53,8 @@ struct nj_policies {
     const struct nj_server_config *given; /* configuration of the command line */
     struct nj_policy_ops ops;
     struct source *source;
-    struct nj_policy_changes changes;
+    struct nj_limit_changes limits; /* changed at run time */
+    struct nj_limit_changes next;   /* while the lock is held: what they are to become */
     uint64_t hours;
     struct snapshot *now;
     uint32_t n_old;
@@ -60,7 +62,7 @@ struct nj_policies {
     struct slots slots;
     struct nj__site_places places;
     struct blocks blocks;
-    uint32_t n_sources;
+    _Atomic uint32_t n_sources;
     struct source *retired; /* without references, but requests still use their sites */
 };
 
@@ -188,13 +190,15 @@ static const struct nj_class_def *assign_slots(const struct nj_policies *p,
 }
 
 static struct snapshot *make_snapshot(struct nj_policies *p, struct source *source,
-                                      const struct nj_policy_changes *changes, uint64_t hours)
+                                      const struct nj_limit_changes *limits, uint64_t hours)
 {
     struct snapshot *s = calloc(1, sizeof *s);
+    struct nj_policy_changes changes;
 
     if (!s)
         return NULL;
-    nj_policy_compile(source->file, p->given, changes, hours, &s->policy);
+    nj_limit_changes_merge(limits, source->file, &changes);
+    nj_policy_compile(source->file, p->given, &changes, hours, &s->policy);
     s->policy.sites = source->sites;
     s->policy.http = &source->settings->http;
     s->policy.version = p->now ? p->now->policy.version + 1 : 1;
@@ -244,10 +248,9 @@ static bool wait_until_replaceable(struct nj_policies *p)
 
 /* Makes a snapshot and puts it in force. Returns its version, or 0 with the reason. */
 static uint64_t publish(struct nj_policies *p, struct source *source,
-                        const struct nj_policy_changes *changes, uint64_t hours, char *why,
-                        size_t n)
+                        const struct nj_limit_changes *limits, uint64_t hours, char *why, size_t n)
 {
-    struct snapshot *s = make_snapshot(p, source, changes, hours);
+    struct snapshot *s = make_snapshot(p, source, limits, hours);
 
     if (!s) {
         nj_set_error(why, n, "no memory for a policy");
@@ -276,7 +279,7 @@ struct nj_policies *nj_policies_new(struct nj_settings *first, uint32_t minute, 
     NJ_CHECK(!assign_slots(p, first->policy, &p->slots)); /* as many slots as classes */
     p->hours = nj_policy_active_hours_mask(first->policy, minute);
     p->source = new_source(p, first, why, n);
-    p->now = p->source ? make_snapshot(p, p->source, NULL, p->hours) : NULL;
+    p->now = p->source ? make_snapshot(p, p->source, &p->limits, p->hours) : NULL;
     if (p->now)
         return p;
     if (p->source)
@@ -318,7 +321,8 @@ void nj_policies_set_ops(struct nj_policies *p, const struct nj_policy_ops *ops)
 
 /* --- reload --------------------------------------------------------------------------------- */
 
-static uint64_t install(struct nj_policies *p, struct nj_settings *next, uint32_t minute,
+/* Puts a source in force, whose file has the settings that are to be those of the server. */
+static uint64_t install(struct nj_policies *p, struct source *source, uint32_t minute,
                         struct nj_diags *faults)
 {
     const char *path = p->given->policy_file;
@@ -329,7 +333,7 @@ static uint64_t install(struct nj_policies *p, struct nj_settings *next, uint32_
         return 0;
     }
     struct slots slots = p->slots;
-    const struct nj_class_def *unplaced = assign_slots(p, next->policy, &slots);
+    const struct nj_class_def *unplaced = assign_slots(p, source->file, &slots);
     if (unplaced) {
         nj_diag_at(faults, unplaced->at,
                    "class %s: no free slot: classes that this file removes still have open "
@@ -337,20 +341,19 @@ static uint64_t install(struct nj_policies *p, struct nj_settings *next, uint32_
                    unplaced->name);
         return 0;
     }
-    struct source *source = new_source(p, next, why, sizeof why);
-    uint64_t hours = nj_policy_active_hours_mask(next->policy, minute);
-    uint64_t version = source ? publish(p, source, NULL, hours, why, sizeof why) : 0;
+    p->next = p->limits;
+    nj_limit_changes_keep(&p->next, p->source->file, source->file);
+    uint64_t hours = nj_policy_active_hours_mask(source->file, minute);
+    uint64_t version = publish(p, source, &p->next, hours, why, sizeof why);
     if (version == 0) {
         nj_diag_add(faults, path, 0, "%s", why);
-        if (source)
-            free_source(source);
         return 0;
     }
     source->is_borrowed = false;
     unref_source(p, p->source);
     p->source = source;
     p->slots = slots;
-    memset(&p->changes, 0, sizeof p->changes);
+    p->limits = p->next;
     return version;
 }
 
@@ -359,12 +362,22 @@ const struct nj_settings *nj_policies_settings(const struct nj_policies *p)
     return p->source->settings;
 }
 
+/* Lists and sites are built before the lock is taken: that can take a second. */
 uint64_t nj_policies_install(struct nj_policies *p, struct nj_settings *next, uint32_t minute,
                              struct nj_diags *faults)
 {
+    char why[256];
+    struct source *source = new_source(p, next, why, sizeof why);
+
+    if (!source) {
+        nj_diag_add(faults, p->given->policy_file, 0, "%s", why);
+        return 0;
+    }
     pthread_mutex_lock(&p->lock);
-    uint64_t version = install(p, next, minute, faults);
+    uint64_t version = install(p, source, minute, faults);
     pthread_mutex_unlock(&p->lock);
+    if (version == 0)
+        free_source(source);
     return version;
 }
 
@@ -394,86 +407,64 @@ uint64_t nj_policies_apply_hours(struct nj_policies *p, uint32_t minute)
     free_adopted(p);
     uint64_t hours = nj_policy_active_hours_mask(p->source->file, minute);
     if (hours != p->hours && p->n_old < NJ_POLICIES_OLD_MAX)
-        version = publish(p, p->source, &p->changes, hours, why, sizeof why);
+        version = publish(p, p->source, &p->limits, hours, why, sizeof why);
     pthread_mutex_unlock(&p->lock);
     return version;
 }
 
-/* --- changes by telemetry ------------------------------------------------------------------- */
+/* --- changes of limits ------------------------------------------------------------------------ */
 
-/* Parses "KEY=VALUE" into the changes of a class, or of the server (index -1). */
-static bool parse_change(struct nj_class_keys *keys, int of, char *pair, char *why, size_t n)
+/* Puts p->next in force. */
+static uint64_t set_limits(struct nj_policies *p, char *why, size_t n)
 {
-    char *is = strchr(pair, '='), expected[160];
-
-    if (!is)
-        return nj_set_error(why, n, "%.60s: expected KEY=VALUE", pair) == 0;
-    *is = '\0';
-    int key = nj_class_key_find(pair);
-    if (key < 0 || (of < 0 && !nj_class_key_allowed_for_server((uint32_t)key)))
-        return nj_set_error(why, n,
-                            "%.60s: expected a limit that [%s] of the configuration file has", pair,
-                            of < 0 ? "server" : "class NAME") == 0;
-    if (of > 0 && strcmp(pair, "connections") == 0)
-        return nj_set_error(why, n, "connections: only the class default may set it") == 0;
-    if (!nj_class_key_parse(keys, (uint32_t)key, is + 1, expected, sizeof expected))
-        return nj_set_error(why, n, "%.60s = %.60s: expected %s", pair, is + 1, expected) == 0;
-    return true;
+    uint64_t version = publish(p, p->source, &p->next, p->hours, why, n);
+    if (version > 0)
+        p->limits = p->next;
+    return version;
 }
 
-static bool parse_changes(const struct nj_policy_file *f, char *params,
-                          struct nj_policy_changes *changes, char *why, size_t n)
-{
-    struct nj_class_keys fresh = {0};
-    char *save = NULL, *pair = strtok_r(params, ", ", &save);
-    int of = -1; /* -1: the server */
-
-    if (pair && strncmp(pair, "class=", 6) == 0) {
-        of = nj_policy_file_find_class(f, pair + 6);
-        if (of < 0)
-            return nj_set_error(why, n, "%.60s: there is no such class", pair) == 0;
-        pair = strtok_r(NULL, ", ", &save);
-    }
-    for (; pair; pair = strtok_r(NULL, ", ", &save))
-        if (!parse_change(&fresh, of, pair, why, n))
-            return false;
-    if (fresh.set == 0)
-        return nj_set_error(why, n, "nothing to change: expected KEY=VALUE, e.g. rate=5MiB/s") == 0;
-    const char *wrong = nj_class_keys_error(&fresh);
-    if (wrong)
-        return nj_set_error(why, n, "%s", wrong) == 0;
-    nj_class_keys_merge(of < 0 ? &changes->server : &changes->of[of], &fresh);
-    return true;
-}
-
-static uint64_t change(struct nj_policies *p, char *params, char *why, size_t n)
+static uint64_t change(struct nj_policies *p, const char *params, nj_ns now, char *why, size_t n)
 {
     if (!wait_until_replaceable(p)) {
         nj_set_error(why, n, "an lcore has not applied the last changes yet; try again");
         return 0;
     }
-    struct nj_policy_changes changes = p->changes;
-    if (!parse_changes(p->source->file, params, &changes, why, n))
+    const struct nj_policy *before = &p->now->policy; /* not freed while it is in p->old */
+    struct nj_limit_change added;
+    p->next = p->limits;
+    if (!nj_limit_changes_add(&p->next, p->source->file, params, now, &added, why, n))
         return 0;
-    uint64_t version = publish(p, p->source, &changes, p->hours, why, n);
+    uint64_t version = set_limits(p, why, n);
     if (version > 0)
-        p->changes = changes;
+        nj_limit_change_describe(&added, before, &p->now->policy, now, why, n);
     return version;
 }
 
-uint64_t nj_policies_change(struct nj_policies *p, const char *params, char *why, size_t n)
+uint64_t nj_policies_change(struct nj_policies *p, const char *params, nj_ns now, char *why,
+                            size_t n)
 {
-    char *copy = strdup(params);
-
-    if (!copy) {
-        nj_set_error(why, n, "no memory");
-        return 0;
-    }
     pthread_mutex_lock(&p->lock);
-    uint64_t version = change(p, copy, why, n);
+    uint64_t version = change(p, params, now, why, n);
     pthread_mutex_unlock(&p->lock);
-    free(copy);
     return version;
+}
+
+/* Without a free place for a snapshot they end in a later tick. */
+uint32_t nj_policies_end_limits(struct nj_policies *p, nj_ns now)
+{
+    uint32_t n = 0;
+    char why[64];
+
+    pthread_mutex_lock(&p->lock);
+    if (nj_limit_changes_are_due(&p->limits, now)) {
+        p->next = p->limits;
+        n = nj_limit_changes_end(&p->next, now);
+        free_adopted(p);
+        if (n > 0 && (p->n_old == NJ_POLICIES_OLD_MAX || set_limits(p, why, sizeof why) == 0))
+            n = 0;
+    }
+    pthread_mutex_unlock(&p->lock);
+    return n;
 }
 
 void nj_policies_call_with_current(struct nj_policies *p,
@@ -491,9 +482,89 @@ void nj_policies_call_with_sites(struct nj_policies *p,
                                  void *ctx)
 {
     pthread_mutex_lock(&p->lock);
-    const struct nj_site_sections *of = p->now->source->file->sites;
+    const struct nj_site_sections *of = p->source->file->sites;
     see(ctx, of->sites, of->n_sites);
     pthread_mutex_unlock(&p->lock);
+}
+
+/* The limits as they would be without that change. */
+static void set_follower(struct nj_policies *p, uint32_t i, struct nj_policy *compiled,
+                         struct nj_limit_shown *out)
+{
+    struct nj_policy_changes changes;
+    struct nj_class server;
+
+    p->next = p->limits;
+    nj_limit_changes_end_one(&p->next, i);
+    nj_limit_changes_merge(&p->next, p->source->file, &changes);
+    nj_policy_compile(p->source->file, p->given, &changes, p->hours, compiled);
+    const struct nj_class *c = nj_limits_of(compiled, out->change.of, &server);
+    out->has_follower = c != NULL;
+    if (c)
+        out->follower = *c;
+}
+
+uint32_t nj_policies_limits(struct nj_policies *p, struct nj_limit_shown **out)
+{
+    struct nj_policy *compiled = malloc(sizeof *compiled);
+    struct nj_limit_shown *shown = calloc(NJ_LIMIT_CHANGES_MAX, sizeof *shown);
+    uint32_t n = 0;
+
+    if (compiled && shown) {
+        pthread_mutex_lock(&p->lock);
+        for (; n < p->limits.n; n++) {
+            shown[n].change = p->limits.at[n];
+            shown[n].file_hash = nj_limit_change_file_hash(&p->limits.at[n], p->source->file);
+            if (shown[n].change.until != NJ_NEVER)
+                set_follower(p, n, compiled, &shown[n]);
+        }
+        pthread_mutex_unlock(&p->lock);
+        *out = shown;
+        shown = NULL;
+    } else {
+        *out = NULL;
+    }
+    free(shown);
+    free(compiled);
+    return n;
+}
+
+/* --- what another process has handed over ----------------------------------------------------- */
+
+static bool restore(struct nj_policies *p, const struct nj_run_time_changes *changes, char *why,
+                    size_t n)
+{
+    struct blocks before = p->blocks;
+
+    p->next = changes->limits;
+    p->blocks.n = changes->n_blocks;
+    memcpy(p->blocks.at, changes->block, changes->n_blocks * sizeof changes->block[0]);
+    if (set_limits(p, why, n) != 0)
+        return true;
+    p->blocks = before;
+    return false;
+}
+
+bool nj_policies_restore(struct nj_policies *p,
+                         void (*fill)(void *ctx, const struct nj_policy_file *f,
+                                      struct nj_run_time_changes *out),
+                         void *ctx, char *why, size_t n)
+{
+    struct nj_run_time_changes *changes = calloc(1, sizeof *changes);
+
+    if (!changes)
+        return nj_set_error(why, n, "no memory") == 0;
+    pthread_mutex_lock(&p->lock);
+    bool ok = wait_until_replaceable(p);
+    if (ok) {
+        fill(ctx, p->source->file, changes);
+        ok = restore(p, changes, why, n);
+    } else {
+        nj_set_error(why, n, "an lcore has not applied the last changes yet");
+    }
+    pthread_mutex_unlock(&p->lock);
+    free(changes);
+    return ok;
 }
 
 /* --- blocks ----------------------------------------------------------------------------------- */
@@ -524,7 +595,7 @@ static bool set_blocks(struct nj_policies *p, const struct blocks *next, char *w
     struct blocks before = p->blocks;
 
     p->blocks = *next;
-    if (publish(p, p->source, &p->changes, p->hours, why, n) != 0)
+    if (publish(p, p->source, &p->limits, p->hours, why, n) != 0)
         return true;
     p->blocks = before;
     return false;

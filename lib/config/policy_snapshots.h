@@ -10,7 +10,7 @@
 
 #include "base/types.h"
 
-#include "config/policy_file.h"
+#include "config/limit_changes.h"
 
 #define NJ_POLICIES_OLD_MAX 16u /* replaced snapshots that a shard may still use */
 
@@ -47,9 +47,24 @@ bool nj_policies_have_hours(struct nj_policies *p);
 /* Apply the hours of the day and free unused snapshots. Returns the new version, or 0. */
 uint64_t nj_policies_apply_hours(struct nj_policies *p, uint32_t minute);
 
-/* `params`: "class=NAME,KEY=VALUE,KEY=VALUE", without class: the whole server. Lasts until
- * the next reload. Returns the new version, or 0 with the reason. */
-uint64_t nj_policies_change(struct nj_policies *p, const char *params, char *why, size_t why_bytes);
+/* Change limits at this time of CLOCK_MONOTONIC: nj_limit_changes_add(). Returns the new version,
+ * with what has changed in `why` (nj_limit_change_describe()), or 0 with the reason. */
+uint64_t nj_policies_change(struct nj_policies *p, const char *params, nj_ns now, char *why,
+                            size_t why_bytes);
+/* Ends the changes whose end has come. Returns how many. The supervisor, once per tick. */
+uint32_t nj_policies_end_limits(struct nj_policies *p, nj_ns now);
+
+/* A change, and, if it has an end, the limits that the class or the server would have if that had
+ * come. */
+struct nj_limit_shown {
+    struct nj_limit_change change;
+    uint64_t file_hash; /* nj_limit_change_file_hash() with the file in force */
+    bool has_follower;  /* not if the class is not in force now, because of its hours */
+    struct nj_class follower;
+};
+/* Lists the changes, in their order, in *out, which the caller frees, and returns how many. NULL:
+ * no memory. */
+uint32_t nj_policies_limits(struct nj_policies *p, struct nj_limit_shown **out);
 /* Call `see` with the current policy, under the lock. */
 void nj_policies_call_with_current(struct nj_policies *p,
                                    void (*see)(void *ctx, const struct nj_policy *policy),
@@ -80,6 +95,19 @@ bool nj_policies_unblock(struct nj_policies *p, const struct nj_net *net, char *
 uint32_t nj_policies_end_blocks(struct nj_policies *p, nj_ns now);
 /* Copies the blocks, in the order in which they were made, and returns how many. */
 uint32_t nj_policies_blocks(struct nj_policies *p, struct nj_block out[NJ_BLOCKS_MAX]);
+
+/* Put the blocks and changes of limits of another process in place of those of this one. Under the
+ * lock, `fill` gets the file in force, and sets what begins empty. Returns false with the reason:
+ * nothing has changed. */
+struct nj_run_time_changes {
+    struct nj_limit_changes limits;
+    uint32_t n_blocks;
+    struct nj_block block[NJ_BLOCKS_MAX];
+};
+bool nj_policies_restore(struct nj_policies *p,
+                         void (*fill)(void *ctx, const struct nj_policy_file *f,
+                                      struct nj_run_time_changes *out),
+                         void *ctx, char *why, size_t why_bytes);
 
 /* Minute of the local day, 0 to 1439. */
 uint32_t nj_minute_of_day(time_t now);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* `version`, and `server`: the process, its last reload, and its certificates. */
+#include <time.h>
+
 #include <rte_version.h>
 
 #include <nightjar/server.h>
@@ -11,7 +13,15 @@
 
 bool nj__answer_version(const struct nj_mgmt_view *v, const char *params, struct nj__doc d)
 {
+    time_t at = (time_t)v->started_s;
+    char text[32] = "";
+    struct tm tm;
+
+    if (gmtime_r(&at, &tm))
+        strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &tm);
     nj__doc_text(d, "version", nj_version());
+    nj__doc_text(d, "dpdk", rte_version());
+    nj__doc_text(d, "started", text);
     return true;
 }
 

@@ -8,6 +8,7 @@
 #include "base/compiler.h"
 #include "base/units.h"
 #include "log/address_text.h"
+#include "mgmt/change_log.h"
 
 #define TOO_LARGE    413u /* its name differs between versions of libmicrohttpd */
 /* Bytes of responses that the clients of a place have not taken; small responses are sent in any
@@ -132,13 +133,18 @@ static enum MHD_Result answer(struct nj__mgmt_exchange *e, struct nj__mgmt_answe
         suspend(e); /* libmicrohttpd calls nj__mgmt_exchange_step() again when it is resumed */
         return MHD_YES;
     }
+    if (route->access == NJ__MGMT_WRITE && !r.stream.read)
+        nj__mgmt_log_change(c, e->place == NJ__MGMT_UNIX, path, r.body, made.status);
     e->stream = r.stream;
     if (r.stream.read) {
         free(made.text);
         return send_stream(e, c, &(struct reply){.status = made.status, .type = r.type});
     }
     if (!made.text)
-        return MHD_NO;
+        return made.status == MHD_HTTP_OK && route->access == NJ__MGMT_WRITE
+                   ? refuse(e, c, MHD_HTTP_INTERNAL_SERVER_ERROR,
+                            "the change was made, but there is no memory for the answer\n")
+                   : MHD_NO;
     if (made.n > SMALL && a->n_unsent[e->place] + made.n > UNSENT_MAX) {
         free(made.text);
         return refuse_with(e, c, MHD_HTTP_SERVICE_UNAVAILABLE,

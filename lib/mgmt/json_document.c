@@ -142,14 +142,26 @@ bool nj__mgmt_write_json_commands(FILE *out)
     return ok;
 }
 
+/* --- changes --------------------------------------------------------------------------------- */
+
 static unsigned refuse(unsigned status, const char *why, FILE *out)
 {
     struct nj__document doc;
 
     nj__doc_text(nj__document_begin(&doc, NJ__DOCUMENT_JSON), "error", why);
-    write_document(&doc, out);
+    if (!write_document(&doc, out))
+        fputs("{\"error\":\"nothing has changed; there is no memory for the reason\"}\n", out);
     nj__document_end(&doc);
     return status;
+}
+
+/* The status of a change that was made. */
+static unsigned changed(bool is_written, FILE *out)
+{
+    if (is_written)
+        return 200;
+    fputs("{\"error\":\"the change was made, but there is no memory for the answer\"}\n", out);
+    return 500;
 }
 
 unsigned nj__mgmt_change_limits(const struct nj_mgmt_view *v, const char *change, FILE *out)
@@ -158,8 +170,48 @@ unsigned nj__mgmt_change_limits(const struct nj_mgmt_view *v, const char *change
 
     if (!v->hooks.change_limits(v->hooks.ctx, change, why, sizeof why))
         return refuse(422, why, out);
-    nj__mgmt_write_json(v, "limits", NULL, out);
-    return 200;
+    return changed(nj__mgmt_write_json(v, "limits", NULL, out), out);
+}
+
+static void add_lines(struct nj__doc list, char *lines)
+{
+    char *save = NULL;
+    uint32_t n = 0;
+
+    for (char *line = strtok_r(lines, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
+        nj__doc_item_text(list, n++, line);
+}
+
+unsigned nj__mgmt_reload(const struct nj_mgmt_view *v, FILE *out)
+{
+    char none[] = "no memory for the errors: the log has them", *errors = NULL;
+    bool ok = v->hooks.reload(v->hooks.ctx, &errors);
+    struct nj__document doc;
+    struct nj__doc root = nj__document_begin(&doc, NJ__DOCUMENT_JSON);
+
+    nj__doc_bool(root, "ok", ok);
+    struct nj__doc list = nj__doc_list(root, "errors", "error");
+    if (!ok)
+        add_lines(list, errors ? errors : none);
+    bool is_written = write_document(&doc, out);
+    nj__document_end(&doc);
+    free(errors);
+    if (ok)
+        return changed(is_written, out);
+    return is_written ? 422 : refuse(422, none, out);
+}
+
+unsigned nj__mgmt_reopen_log(const struct nj_mgmt_view *v, FILE *out)
+{
+    bool has_log = v->hooks.reopen_log(v->hooks.ctx);
+    struct nj__document doc;
+    struct nj__doc root = nj__document_begin(&doc, NJ__DOCUMENT_JSON);
+
+    nj__doc_bool(root, "ok", true);
+    nj__doc_bool(root, "access_log", has_log);
+    bool is_written = write_document(&doc, out);
+    nj__document_end(&doc);
+    return changed(is_written, out);
 }
 
 /* --- transfers and blocks -------------------------------------------------------------------- */
@@ -171,9 +223,9 @@ static unsigned write_ended(uint32_t n_ended, uint32_t n_missing, FILE *out)
 
     nj__doc_uint(root, "ended", n_ended);
     nj__doc_uint(root, "lcores_missing", n_missing);
-    write_document(&doc, out);
+    bool is_written = write_document(&doc, out);
     nj__document_end(&doc);
-    return 200;
+    return changed(is_written, out);
 }
 
 static unsigned end_transfer(const struct nj_mgmt_view *v, const struct nj_transfer_id *id,
@@ -207,8 +259,7 @@ unsigned nj__mgmt_end_transfers(const struct nj_mgmt_view *v, const char *what, 
 
 static unsigned write_blocks(const struct nj_mgmt_view *v, FILE *out)
 {
-    nj__mgmt_write_json(v, "blocks", NULL, out);
-    return 200;
+    return changed(nj__mgmt_write_json(v, "blocks", NULL, out), out);
 }
 
 unsigned nj__mgmt_block_network(const struct nj_mgmt_view *v, const char *what, FILE *out)

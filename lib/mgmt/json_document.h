@@ -25,8 +25,9 @@ bool nj__mgmt_has_command(const char *name);
 bool nj__mgmt_write_json_commands(FILE *out);
 
 /*
- * What changes something writes an object and returns a status of HTTP: 200, or another one with
- * the reason as `error`; then nothing has changed. Any thread but an lcore.
+ * What changes something writes an object and returns a status of HTTP: 200; 500 with `error`, if
+ * the change was made, and there is no memory for the answer; or another one with the reason as
+ * `error`: then nothing has changed. Any thread but an lcore.
  */
 
 /* Change limits, as nj_server_change_limits(). Answers as `limits`. */
@@ -39,3 +40,7 @@ unsigned nj__mgmt_end_transfers(const struct nj_mgmt_view *v, const char *what, 
  * answer as `blocks`. */
 unsigned nj__mgmt_block_network(const struct nj_mgmt_view *v, const char *what, FILE *out);
 unsigned nj__mgmt_unblock_network(const struct nj_mgmt_view *v, const char *what, FILE *out);
+/* Read the configuration again: `ok`, and `errors`, a list of lines, with 422. */
+unsigned nj__mgmt_reload(const struct nj_mgmt_view *v, FILE *out);
+/* Open the access log again: `ok`, and `access_log`, whether there is one. */
+unsigned nj__mgmt_reopen_log(const struct nj_mgmt_view *v, FILE *out);

@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mgmt/routes.h"
 
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-#include <rte_version.h>
-
-#include <nightjar/server.h>
 
 #include "base/compiler.h"
-#include "base/json_escape_utf8.h"
 #include "mgmt/json_document.h"
 #include "mgmt/metrics.h"
 #include "mgmt/page.h"
@@ -62,18 +55,11 @@ static unsigned ready(struct nj__mgmt_request *r, FILE *out)
     return of.is_ready ? 200 : 503;
 }
 
+/* As /api/v1/version, for those without a token, too. */
 static unsigned version(struct nj__mgmt_request *r, FILE *out)
 {
-    time_t at = (time_t)r->view->started_s;
-    char text[32] = "";
-    struct tm tm;
-
-    if (gmtime_r(&at, &tm))
-        strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &tm);
     r->type = NJ__MGMT_JSON;
-    fprintf(out, "{\"version\":\"%s\",\"dpdk\":\"%s\",\"started\":\"%s\"}\n", nj_version(),
-            rte_version(), text);
-    return 200;
+    return nj__mgmt_write_json(r->view, "version", NULL, out) ? 200 : 500;
 }
 
 /* --- metrics and commands ----------------------------------------------------------------------
@@ -137,55 +123,16 @@ static unsigned events(struct nj__mgmt_request *r, FILE *out)
 
 /* --- changes ---------------------------------------------------------------------------------- */
 
-/* A line of text as a JSON string. */
-static void write_string(const char *text, size_t n, FILE *out)
-{
-    size_t n_max = NJ_JSON_ESCAPED_MAX(n);
-    char *escaped = malloc(n_max + 1);
-
-    size_t n_escaped = escaped ? nj_json_escape(escaped, n_max, (struct nj_str){text, (uint32_t)n},
-                                                NJ_JSON_REPLACE)
-                               : 0;
-    fputc('"', out);
-    fwrite(escaped, 1, n_escaped, out);
-    fputc('"', out);
-    free(escaped);
-}
-
-static void write_lines(const char *lines, FILE *out)
-{
-    const char *comma = "";
-
-    for (size_t n; *lines; lines += n + (lines[n] == '\n')) {
-        n = strcspn(lines, "\n");
-        fputs(comma, out);
-        write_string(lines, n, out);
-        comma = ",";
-    }
-}
-
 static unsigned reload(struct nj__mgmt_request *r, FILE *out)
 {
-    const struct nj_mgmt_hooks *hooks = &r->view->hooks;
-    char *errors = NULL;
-    bool ok = hooks->reload(hooks->ctx, &errors);
-
     r->type = NJ__MGMT_JSON;
-    fprintf(out, "{\"ok\":%s,\"errors\":[", ok ? "true" : "false");
-    write_lines(errors ? errors : "", out);
-    fputs("]}\n", out);
-    free(errors);
-    return ok ? 200 : 422;
+    return nj__mgmt_reload(r->view, out);
 }
 
 static unsigned reopen_log(struct nj__mgmt_request *r, FILE *out)
 {
-    const struct nj_mgmt_hooks *hooks = &r->view->hooks;
-    bool has_log = hooks->reopen_log(hooks->ctx);
-
     r->type = NJ__MGMT_JSON;
-    fprintf(out, "{\"ok\":true,\"access_log\":%s}\n", has_log ? "true" : "false");
-    return 200;
+    return nj__mgmt_reopen_log(r->view, out);
 }
 
 /* Answers a request whose body is a text that says what to change. */

@@ -365,7 +365,7 @@ static bool change_limits(void *server, const char *change, char *why, size_t wh
 {
     struct nj_server *s = server;
 
-    return nj_policies_change(s->policy.policies, change, why, why_bytes) != 0;
+    return nj__policy_change_limits(&s->policy, change, why, why_bytes);
 }
 
 static void reset_handler_counters(void *server)

@@ -243,7 +243,7 @@ int nj_server_change_limits(struct nj_server *s, const char *change, char *why, 
 {
     if (!s->policy.policies)
         return nj_set_error(why, why_bytes, "the server was not started");
-    return nj_policies_change(s->policy.policies, change, why, why_bytes) == 0 ? -1 : 0;
+    return nj__policy_change_limits(&s->policy, change, why, why_bytes) ? 0 : -1;
 }
 
 void nj_server_stop(struct nj_server *s)

@@ -10,6 +10,7 @@
 #include "config/policy_warn.h"
 #include "config/site_sections.h"
 #include "log/log.h"
+#include "threads/os_clock.h"
 
 /* Clients tracked at once, over all lcores: 128 bytes each, 8 MiB. When the table is full, clients
  * with open connections or responses share the limits of one client. */
@@ -149,9 +150,26 @@ void nj__policy_apply_hours(struct nj_policy_in_force *p)
         log_policy(p, version, "hours changed");
 }
 
-void nj__policy_end_blocks(struct nj_policy_in_force *p, nj_ns now)
+bool nj__policy_change_limits(struct nj_policy_in_force *p, const char *change, char *why, size_t n)
+{
+    char text[512];
+    uint64_t version = nj_policies_change(
+        p->policies, change, nj_os_clock_gettime_ns(CLOCK_MONOTONIC), text, sizeof text);
+
+    if (version > 0)
+        nj_log(NJ_LEVEL_INFO, "policy %lu: %s", (unsigned long)version, text);
+    else
+        nj_set_error(why, n, "%s", text);
+    return version > 0;
+}
+
+void nj__policy_end_due(struct nj_policy_in_force *p, nj_ns now)
 {
     uint32_t n = nj_policies_end_blocks(p->policies, now);
     if (n > 0)
         nj_log(NJ_LEVEL_INFO, "policy: the end of %u block%s has come", n, n == 1 ? "" : "s");
+    n = nj_policies_end_limits(p->policies, now);
+    if (n > 0)
+        nj_log(NJ_LEVEL_INFO, "policy: the end of %u changed limit%s has come", n,
+               n == 1 ? "" : "s");
 }

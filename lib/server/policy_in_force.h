@@ -24,8 +24,13 @@ void nj__policy_close(struct nj_policy_in_force *p);
 void nj__policy_set_shards(struct nj_policy_in_force *p, struct nj_shards *shards);
 /* Apply hours of the day. The supervisor, once per tick. */
 void nj__policy_apply_hours(struct nj_policy_in_force *p);
-/* End the blocks that are due at this time of CLOCK_MONOTONIC. The supervisor, once per tick. */
-void nj__policy_end_blocks(struct nj_policy_in_force *p, nj_ns now);
+/* nj_policies_change(), with a line in the log. False with the reason: nothing has changed. Any
+ * thread but an lcore. */
+bool nj__policy_change_limits(struct nj_policy_in_force *p, const char *change, char *why,
+                              size_t why_bytes);
+/* End the blocks and the changes of limits that are due at this time of CLOCK_MONOTONIC. The
+ * supervisor, once per tick. */
+void nj__policy_end_due(struct nj_policy_in_force *p, nj_ns now);
 /* Put other settings in force: nj_policies_install(), with lines in the log. Any thread but an
  * lcore.
  */

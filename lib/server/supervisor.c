@@ -153,7 +153,7 @@ static void *supervise(void *supervisor)
         atomic_store(&v->ticked_at, now);
         nj__lcore_watch_tick(&v->lcore_watch, of->shards);
         tick_service(v, now);
-        nj__policy_end_blocks(of->policy, now);
+        nj__policy_end_due(of->policy, now);
         if (v->is_stopping)
             continue;
         nj__policy_apply_hours(of->policy);

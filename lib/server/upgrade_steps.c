@@ -2,8 +2,10 @@
 /* The steps of bring-up that take over from a running server, and what the server does in an
  * upgrade. */
 #include "log/log.h"
+#include "server/policy_handover.h"
 #include "server/server_internal.h"
 #include "telem/counters_conn.h"
+#include "threads/os_clock.h"
 
 static void set_phase(void *server, enum nj_run_phase phase)
 {
@@ -24,9 +26,27 @@ static void on_yield(void *server, bool yields)
            (unsigned long)open, open == 1 ? "" : "s");
 }
 
+static int write_changes(void *server)
+{
+    struct nj_server *s = server;
+
+    return nj__policy_write_changes(s->policy.policies, nj_os_clock_gettime_ns(CLOCK_MONOTONIC));
+}
+
+static void read_changes(void *server, int fd)
+{
+    struct nj_server *s = server;
+
+    nj__policy_read_changes(s->policy.policies, fd, nj_os_clock_gettime_ns(CLOCK_MONOTONIC));
+}
+
 bool nj__server_contact_running(struct nj_server *s)
 {
-    const struct nj_upgrade_hooks hooks = {.set_phase = set_phase, .on_yield = on_yield, .ctx = s};
+    const struct nj_upgrade_hooks hooks = {.set_phase = set_phase,
+                                           .on_yield = on_yield,
+                                           .write_changes = write_changes,
+                                           .read_changes = read_changes,
+                                           .ctx = s};
     nj_ns timeout = (nj_ns)(s->settings.config->upgrade_timeout_s * (double)NJ_SEC);
 
     nj_upgrade_init(&s->upgrade, s->settings.config->upgrade_socket, timeout, &hooks);

@@ -9,12 +9,14 @@
  *                                   <-   AGREE, when its ports are open: a channel for each
  *   AGREED, with the listening socket ->
  *                                   <-   BEGIN, when B is ready
- *   BEGUN                           ->
+ *   BEGUN, with what management     ->
+ *   has changed at run time
  *   END, when A has nothing left    ->   (or from B, when it is stopped and has given back)
  *                                   <-   END_SEEN
  *   closes
  *
- * GIVE_BACK from B instead: B stops while A still runs, and A takes new connections again. The end
+ * GIVE_BACK from B instead, with what management has changed: B stops while A still runs, and A
+ * takes new connections again. The end
  * of a process closes the socket, which the other one notices in every state. If A ends before
  * BEGUN, B starts alone. A process that goes on sends REFUSED before it closes.
  *

@@ -234,12 +234,17 @@ int nj_upgrade_agree(struct nj_upgrade *u, const struct nj_upgrade_port *port, u
 
 int nj_upgrade_begin(struct nj_upgrade *u, char *why, size_t n)
 {
-    uint32_t n_fds = 0;
+    uint32_t n_fds = 1;
+    int changes = -1;
 
     if (u->state != NJ_UPGRADE_AGREED)
         return 0;
     (void)nj__upgrade_send(u->peer_fd, NJ_MESSAGE_BEGIN, NULL, 0);
-    enum nj_upgrade_message answer = nj__upgrade_receive(u->peer_fd, true, NULL, &n_fds);
+    enum nj_upgrade_message answer = nj__upgrade_receive(u->peer_fd, true, &changes, &n_fds);
+    if (answer == NJ_MESSAGE_BEGUN && n_fds == 1)
+        u->hooks.read_changes(u->hooks.ctx, changes);
+    if (n_fds == 1)
+        nj__upgrade_close_fd(&changes);
     if (answer == NJ_MESSAGE_CLOSED) {
         start_alone(u);
         u->hooks.set_phase(u->hooks.ctx, NJ_PHASE_RUN);

@@ -123,12 +123,22 @@ static void agree(struct nj_upgrade *u, const int *fds)
     nj__upgrade_send(u->peer_fd, NJ_MESSAGE_AGREED, &u->listen_fd, 1);
 }
 
+/* Without memory for what management has changed, the message comes without it. */
+static bool send_with_changes(const struct nj_upgrade *u, enum nj_upgrade_message what)
+{
+    int changes = u->hooks.write_changes(u->hooks.ctx);
+    bool ok = nj__upgrade_send(u->peer_fd, what, &changes, changes >= 0);
+
+    nj__upgrade_close_fd(&changes);
+    return ok;
+}
+
 static void yield_connections(struct nj_upgrade *u, nj_ns now)
 {
     u->state = NJ_UPGRADE_YIELDS;
     u->deadline = now + u->timeout;
     set_phase(u, NJ_PHASE_YIELD);
-    nj__upgrade_send(u->peer_fd, NJ_MESSAGE_BEGUN, NULL, 0);
+    send_with_changes(u, NJ_MESSAGE_BEGUN);
     on_yield(u, true);
 }
 
@@ -149,6 +159,9 @@ static void handle_message(struct nj_upgrade *u, enum nj_upgrade_message what, c
         agree(u, fds);
         return;
     }
+    if (what == NJ_MESSAGE_GIVE_BACK && u->state == NJ_UPGRADE_YIELDS && !u->is_stopping &&
+        n_fds == 1)
+        u->hooks.read_changes(u->hooks.ctx, fds[0]);
     for (uint32_t i = 0; i < n_fds; i++)
         close(fds[i]);
     if (what == NJ_MESSAGE_BEGIN && u->state == NJ_UPGRADE_AGREED) {
@@ -204,8 +217,7 @@ void nj_upgrade_stop(struct nj_upgrade *u, nj_ns now, nj_ns deadline)
     u->is_stopping = true;
     if (u->state == NJ_UPGRADE_YIELDS)
         return; /* as before, with the deadline of a stop */
-    if (u->state == NJ_UPGRADE_TAKES &&
-        nj__upgrade_send(u->peer_fd, NJ_MESSAGE_GIVE_BACK, NULL, 0)) {
+    if (u->state == NJ_UPGRADE_TAKES && send_with_changes(u, NJ_MESSAGE_GIVE_BACK)) {
         u->state = NJ_UPGRADE_YIELDS;
         set_phase(u, NJ_PHASE_YIELD);
         return;

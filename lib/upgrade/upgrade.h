@@ -37,6 +37,10 @@ struct nj_upgrade_hooks {
     void (*set_phase)(void *ctx, enum nj_run_phase phase);
     /* Another process takes new connections from now on, or does so no longer. */
     void (*on_yield)(void *ctx, bool yields);
+    /* What management has changed, for the process that takes new connections from now on: returns
+     * a descriptor of which the caller closes its own, or -1: nothing. The other process reads. */
+    int (*write_changes)(void *ctx);
+    void (*read_changes)(void *ctx, int fd);
     void *ctx;
 };
 

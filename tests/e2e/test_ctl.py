@@ -206,6 +206,28 @@ class Changes(CtlCase):
         self.assertIn("there is no such class",
                       self.ctl("limits", "class=none", "rate=1MiB/s", expected=REFUSED))
         self.assertEqual(after, self.json("limits"))
+        self.ctl("reload")
+        self.assertEqual(after["changes"], self.json("limits")["changes"])
+        self.assertRegex(self.server.stderr_text,
+                         r"policy \d+: class video: rate \S+ -> 5MiB/s, .*streams none -> 4")
+        self.assertRegex(self.server.stderr_text, r"management: POST /api/v1/limits "
+                         rf"class=video,rate=5MiB/s,streams=4 from user {os.getuid()} ")
+
+    def test_limits_for_a_time(self):
+        self.ctl("limits", "--for", "2h", "class=default", "client_rate=7MiB/s", "then=9MiB/s")
+        self.ctl("limits", "class=default", "--for", "1s", "streams=3")
+        limits = self.json("limits")
+        check(f"{BASE}/limits", limits)
+        self.assertEqual([("client_rate", "7MiB/s", "9MiB/s"), ("streams", "3", "none")],
+                         [(one["key"], one["value"], one["then"]) for one in limits["changes"]
+                          if "seconds_left" in one])
+        self.assertIn("9MiB/s", self.ctl("limits"))
+        until("its end has come", lambda: "streams" not in
+              [one["key"] for one in self.json("limits")["changes"] if one["class"] == "default"])
+        self.assertNotIn("streams", self.json("limits")["classes"][0])
+        self.assertIn("expected a time", self.ctl("limits", "--for", "x", "rate=1MiB/s",
+                                                  expected=REFUSED))
+        self.ctl("limits", "--for", "1m", expected=USAGE)
 
     def test_reload(self):
         before = self.json("limits")

@@ -201,18 +201,37 @@ class Ends(Upgrade, unittest.TestCase):
         """It gives new connections back, and completes its own."""
         clients = self.clients()
         self.fill(clients)
+        self.change("block", "198.51.100.0/24,1h")
+        self.change("limits", "class=default,streams=77,for=2h,then=88")
         second = self.start_next("--drain-timeout", "60s")
         self.more(clients)
         self.check_management(second)
+        self.check_changes("198.51.100.0/24")
+        self.change("unblock", "198.51.100.0/24")
+        self.change("block", "203.0.113.0/24")
         second.signal()
         self.assertEqual(0, second.wait(), self.world.errors())
         self.more(clients)
         self.check_management(self.world.server)
+        self.check_changes("203.0.113.0/24")
         third = self.start_next()
         self.check_management(third)
         self.more(clients)
         self.complete(clients, self.world.server)
         self.assertEqual(self.n_downloads, self.end(clients, third))
+
+    def change(self, what, how):
+        answer = management.ask(self.world.management, "POST", f"/api/v1/{what}", how)
+        self.assertEqual(200, answer.status, answer.text)
+
+    def check_changes(self, blocked):
+        """What management has changed is in force in the process that takes new connections."""
+        ask = lambda what: management.ask(self.world.management, "GET", f"/api/v1/{what}").json()
+        self.assertEqual([blocked], [one["network"] for one in ask("blocks")["blocks"]])
+        change, = ask("limits")["changes"]
+        self.assertEqual(("default", "streams", "77", "88"),
+                         tuple(change[key] for key in ("class", "key", "value", "then")))
+        self.assertLessEqual(change["seconds_left"], 7200)
 
     def test_new_process_killed(self):
         """Only its own connections are lost."""

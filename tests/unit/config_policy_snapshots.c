@@ -15,6 +15,8 @@
 #include "log/address_text.h"
 #include "support/scratch.h"
 
+#define NOW (100 * NJ_SEC)
+
 TestSuite(config_policy_snapshots, .fini = scratch_remove);
 
 /* Shards that adopt a snapshot on command. */
@@ -26,6 +28,7 @@ static struct {
     uint32_t adopts_in; /* after this many polls; 0: on command */
 } shards;
 
+static atomic_bool done;
 static char path[64], why[256];
 static struct nj_diags faults, notes;
 static struct nj_server_config given;
@@ -126,7 +129,7 @@ static uint64_t reload(const char *text)
 
 static uint64_t change(const char *params)
 {
-    uint64_t version = nj_policies_change(policies, params, why, sizeof why);
+    uint64_t version = nj_policies_change(policies, params, NOW, why, sizeof why);
     adopt();
     return version;
 }
@@ -270,7 +273,7 @@ Test(config_policy_snapshots, hours_come_and_go)
     adopt();
     cr_expect_eq(class_named("n")->slot, slot);
     cr_expect_neq(reload("[class a]\npath = /a\nrate = 1MiB/s\n"), 0);
-    cr_expect_eq(class_named("a")->total.rate, 1u << 20, "but not another file");
+    cr_expect_eq(class_named("a")->total.rate, 1u << 20, "but not other hours of the file");
     cr_expect_neq(change("class=a,streams=3"), 0);
     cr_expect_eq(class_named("a")->total.rate, 1u << 20, "and it does not return");
     finish();
@@ -312,17 +315,162 @@ Test(config_policy_snapshots, changes_add_up)
     finish();
 }
 
+static uint32_t n_changed(void)
+{
+    struct nj_limit_shown *shown;
+    uint32_t n = nj_policies_limits(policies, &shown);
+
+    cr_assert(shown);
+    free(shown);
+    return n;
+}
+
+Test(config_policy_snapshots, changes_survive_until_the_file_changes_them)
+{
+    start("[server]\nrate = 8MiB/s\n[class a]\npath = /a\nrate = 2MiB/s\n[class b]\npath = /b\n",
+          0);
+    cr_expect_gt(change("rate=4MiB/s"), 0);
+    cr_expect_gt(change("class=a,rate=1MiB/s,streams=7"), 0);
+    cr_expect_gt(change("class=b,rate=1MiB/s"), 0);
+    cr_expect_eq(n_changed(), 4, "a limit each");
+    cr_expect_gt(reload("[class new]\npath = /new\n[server]\nrate = 8MiB/s\n[class a]\npath = /x\n"
+                        "rate = 3MiB/s\n"),
+                 0);
+    cr_expect_eq(shards.used->total.rate, 4u << 20, "the file has the same value");
+    cr_expect_eq(class_named("a")->total.rate, 3u << 20, "the file has another value");
+    cr_expect_eq(class_named("a")->caps.streams_max, 7, "another limit of the class");
+    cr_expect_eq(n_changed(), 2, "b is no more");
+    cr_expect_gt(reload("[server]\nrate = 8MiB/s\nburst = 64KiB\n"), 0);
+    cr_expect_eq(shards.used->total.rate, 8u << 20, "rate, ceiling and burst are one limit");
+    cr_expect_eq(n_changed(), 0);
+    finish();
+}
+
+static uint64_t end_at(nj_ns now)
+{
+    uint32_t n = nj_policies_end_limits(policies, now);
+
+    adopt();
+    return n;
+}
+
+Test(config_policy_snapshots, changes_end_and_another_value_follows)
+{
+    struct nj_limit_shown *shown;
+
+    start("[class a]\npath = /a\nrate = 8MiB/s\n", 0);
+    cr_expect_gt(change("class=a,rate=4MiB/s"), 0);
+    cr_expect_str_eq(why, "class a: rate 8MiB/s -> 4MiB/s, ceiling 8MiB/s -> 4MiB/s");
+    cr_expect_gt(change("class=a,rate=1MiB/s,for=2h"), 0);
+    cr_expect(strstr(why, "rate 4MiB/s -> 1MiB/s") && strstr(why, ", for 7200 s"), "%s", why);
+    cr_expect_gt(change("class=a,streams=3,for=1m,then=9"), 0);
+    cr_expect_eq(nj_policies_limits(policies, &shown), 3);
+    cr_expect_eq(nj_limit_change_seconds_left(&shown[1].change, NOW + NJ_SEC), 7199);
+    cr_expect(shown[1].has_follower && shown[1].follower.total.rate == 4u << 20);
+    cr_expect_eq(shown[2].follower.caps.streams_max, 9);
+    free(shown);
+    cr_expect_gt(reload("[class b]\npath = /b\n[class a]\npath = /a\nrate = 8MiB/s\n"), 0);
+    cr_expect_eq(end_at(NOW + 60 * NJ_SEC - 1), 0);
+    cr_expect_eq(class_named("a")->caps.streams_max, 3);
+    cr_expect_eq(end_at(NOW + 60 * NJ_SEC), 1);
+    cr_expect_eq(class_named("a")->caps.streams_max, 9);
+    cr_expect_eq(class_named("a")->total.rate, 1u << 20);
+    cr_expect_eq(end_at(NOW + 7200 * NJ_SEC), 1);
+    cr_expect_eq(class_named("a")->total.rate, 4u << 20, "the change before it");
+    cr_expect_gt(change("class=a,rate=1MiB/s,for=1h"), 0);
+    cr_expect_gt(change("class=a,rate=2MiB/s"), 0);
+    cr_expect_eq(end_at(NOW + 7200 * NJ_SEC), 0, "nothing is left that could end");
+    cr_expect_eq(class_named("a")->total.rate, 2u << 20);
+    static const char *const wrong[] = {"class=a,rate=1,for=0s",
+                                        "class=a,rate=1,for=x",
+                                        "class=a,rate=1,then=2",
+                                        "class=a,rate=1,for=367d",
+                                        "class=a,for=1h",
+                                        "class=a,rate=1,for=1h,then=x",
+                                        "class=a,rate=1,streams=1,for=1h,then=2"};
+    for (size_t i = 0; i < NJ_ARRAY_LEN(wrong); i++)
+        cr_expect_eq(change(wrong[i]), 0, "%s", wrong[i]);
+    finish();
+}
+
+Test(config_policy_snapshots, changes_are_bounded)
+{
+    char text[64];
+
+    start("[class a]\npath = /a\n", 0);
+    for (unsigned i = 0; i < NJ_LIMIT_CHANGES_MAX; i++) {
+        snprintf(text, sizeof text, "class=a,streams=%u,for=%um", i + 1, i + 1);
+        cr_assert_gt(change(text), 0, "%s", why);
+    }
+    cr_expect_eq(change("class=a,streams=7,for=1h"), 0);
+    cr_expect_str_eq(why, "128 limits are changed, which is the most");
+    cr_expect_gt(change("class=a,streams=7"), 0, "it replaces all of them");
+    cr_expect_eq(n_changed(), 1);
+    finish();
+}
+
+static atomic_bool has_begun;
+
+static void *install_next(void *next)
+{
+    atomic_store(&has_begun, true);
+    cr_expect_gt(nj_policies_install(policies, next, 0, &faults), 0);
+    adopt();
+    atomic_store(&done, true);
+    return NULL;
+}
+
+/* How often the supervisor looks at the policy while another one is built. */
+static unsigned ticks_while_installing(void)
+{
+    struct nj_settings *next = nj_settings_read_again(&first, &faults, &notes, why, sizeof why);
+    pthread_t thread;
+    unsigned n = 0;
+
+    cr_assert(next, "%s%s", faults.text, why);
+    atomic_store(&has_begun, false);
+    atomic_store(&done, false);
+    pthread_create(&thread, NULL, install_next, next);
+    while (!atomic_load(&done)) {
+        nj_policies_end_blocks(policies, NOW);
+        nj_policies_end_limits(policies, NOW);
+        nj_policies_apply_hours(policies, 0);
+        n += atomic_load(&has_begun);
+    }
+    pthread_join(thread, NULL);
+    return n;
+}
+
+/* Sites, as lists of networks, are built before the lock is taken. In a round another thread may
+ * have had the CPU. */
+Test(config_policy_snapshots, ticks_do_not_wait_for_a_big_file, .timeout = 60)
+{
+    enum { N = 1000, ENOUGH = 100 };
+    char *text = calloc(N, 160), *at = text;
+    unsigned round = 0;
+
+    for (unsigned i = 0; i < N; i++)
+        at += sprintf(at, "[site s%u.example]\n[path s%u.example /a/]\nheader = set a: b\n", i, i);
+    start("", 0);
+    write_file(text);
+    while (round < 100 && ticks_while_installing() < ENOUGH)
+        round++;
+    cr_expect_lt(round, 100, "ticks have waited");
+    free(text);
+    finish();
+}
+
 /* A snapshot stays while shards may use it. When there are too many, a reload is refused. */
 Test(config_policy_snapshots, shards_that_do_not_adopt)
 {
     start("", 0);
     for (unsigned i = 0; i < NJ_POLICIES_OLD_MAX; i++)
-        cr_expect_neq(nj_policies_change(policies, "rate=1MiB/s", why, sizeof why), 0);
-    cr_expect_eq(nj_policies_change(policies, "rate=1MiB/s", why, sizeof why), 0);
+        cr_expect_neq(nj_policies_change(policies, "rate=1MiB/s", NOW, why, sizeof why), 0);
+    cr_expect_eq(nj_policies_change(policies, "rate=1MiB/s", NOW, why, sizeof why), 0);
     cr_expect(strstr(why, "not applied"), "%s", why);
     cr_expect_eq(shards.used->version, 1, "and can still be read");
     adopt();
-    cr_expect_eq(nj_policies_change(policies, "rate=2MiB/s", why, sizeof why),
+    cr_expect_eq(nj_policies_change(policies, "rate=2MiB/s", NOW, why, sizeof why),
                  NJ_POLICIES_OLD_MAX + 2);
     adopt();
     cr_expect_eq(shards.used->total.rate, 2u << 20);
@@ -334,9 +482,9 @@ Test(config_policy_snapshots, shards_that_adopt_soon)
 {
     start("", 0);
     for (unsigned i = 0; i < NJ_POLICIES_OLD_MAX; i++)
-        cr_expect_neq(nj_policies_change(policies, "rate=1MiB/s", why, sizeof why), 0);
+        cr_expect_neq(nj_policies_change(policies, "rate=1MiB/s", NOW, why, sizeof why), 0);
     shards.adopts_in = 5;
-    cr_expect_eq(nj_policies_change(policies, "burst=1MiB", why, sizeof why),
+    cr_expect_eq(nj_policies_change(policies, "burst=1MiB", NOW, why, sizeof why),
                  NJ_POLICIES_OLD_MAX + 2, "%s", why);
     cr_expect_eq(shards.used->version, NJ_POLICIES_OLD_MAX + 1);
     adopt();
@@ -356,8 +504,6 @@ Test(config_policy_snapshots, local_minutes)
     cr_expect_eq(nj_minute_of_day(1792882800), 60, "2026-10-24 23:00:00 UTC");
 }
 
-static atomic_bool done;
-
 static void *lcore(void *unused)
 {
     while (!atomic_load(&done)) {
@@ -372,7 +518,7 @@ static void *telemetry(void *unused)
     char text[128];
 
     for (unsigned i = 0; i < 500; i++)
-        while (nj_policies_change(policies, "class=a,rate=3MiB/s", text, sizeof text) == 0)
+        while (nj_policies_change(policies, "class=a,rate=3MiB/s", NOW, text, sizeof text) == 0)
             sched_yield(); /* until the lcore has adopted some */
     return NULL;
 }

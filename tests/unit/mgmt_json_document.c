@@ -30,7 +30,7 @@ static json_t *answers; /* a list of all, which a test uses until its end */
 
 static bool change_limits(void *policies, const char *change, char *why, size_t why_bytes)
 {
-    return nj_policies_change(policies, change, why, why_bytes) > 0;
+    return nj_policies_change(policies, change, 0, why, why_bytes) > 0;
 }
 
 static void reset_handlers(void *ctx)

@@ -5,6 +5,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "dpdk/port.h"
 #include "support/scratch.h"
@@ -26,6 +28,8 @@ struct process {
     char why[512];
     _Atomic bool has_started;
     nj_ns now;
+    const char *changes; /* of this process; NULL: it hands over none */
+    char read[16];       /* those of the other one */
 };
 
 static char path[64];
@@ -51,9 +55,26 @@ static void on_yield(void *ctx, bool yields)
     note(ctx, yields ? '+' : '-');
 }
 
+static int write_changes(void *ctx)
+{
+    const struct process *p = ctx;
+    int fd = p->changes ? memfd_create("changes", MFD_CLOEXEC) : -1;
+
+    if (fd >= 0)
+        cr_assert_gt(write(fd, p->changes, strlen(p->changes)), 0);
+    return fd;
+}
+
+static void read_changes(void *ctx, int fd)
+{
+    struct process *p = ctx;
+
+    cr_assert_gt(pread(fd, p->read, sizeof p->read - 1, 0), 0);
+}
+
 static void init(struct process *p)
 {
-    const struct nj_upgrade_hooks hooks = {set_phase, on_yield, p};
+    const struct nj_upgrade_hooks hooks = {set_phase, on_yield, write_changes, read_changes, p};
 
     snprintf(path, sizeof path, "%s/upgrade", scratch);
     memset(p, 0, sizeof *p);
@@ -108,10 +129,12 @@ static void start_beside(struct process *a, struct process *b)
 }
 
 static struct process a, b;
+static const char *changes_of_a;
 
 static void take_over(void)
 {
     init(&a);
+    a.changes = changes_of_a;
     cr_assert_eq(start(&a), 0, "%s", a.why);
     cr_assert_not(nj_upgrade_shares_ports(&a.upgrade));
     init(&b);
@@ -146,13 +169,18 @@ Test(upgrade_upgrade, to_the_end, .timeout = 60)
     cr_expect_neq(access(path, F_OK), 0);
 }
 
+/* What management has changed goes with new connections, to and fro. */
 Test(upgrade_upgrade, the_new_one_stops, .timeout = 60)
 {
+    changes_of_a = "of a";
     take_over();
+    cr_expect_str_eq(b.read, "of a");
+    b.changes = "of b";
     nj_upgrade_stop(&b.upgrade, b.now, b.now + NJ_SEC);
     cr_expect_str_eq(b.events, "Y");
     tick(&a);
     cr_expect_str_eq(a.events, "KY+T-");
+    cr_expect_str_eq(a.read, "of b");
     cr_expect_eq(a.upgrade.state, NJ_UPGRADE_TAKES);
     cr_expect_eq(a.upgrade.deadline, NJ_NEVER);
     nj_upgrade_close(&b.upgrade);

@@ -418,7 +418,9 @@ NJ_API int nj_server_reload(struct nj_server *server);
 /**
  * Change limits of a class, "class=NAME,KEY=VALUE,...", or without class= of the whole server, with
  * keys and values of the policy file ("class=video,request_rate=5MiB/s"). Takes effect at once,
- * also for responses in progress, until the policy file is reloaded.
+ * also for responses in progress, until a reload finds another value of the limit in the policy
+ * file. "for=2h" gives the change an end, at which the former value follows, or that of
+ * "then=VALUE".
  *
  * Context: any thread, between the return of nj_server_start() and nj_server_free(); not a handler
  *          on an lcore. After many changes in a row it waits about 0.1 s for lcores to adopt them.
