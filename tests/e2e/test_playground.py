@@ -47,7 +47,7 @@ class Playground(unittest.TestCase):
     def wait_for_url(self, process):
         self.text, give_up = "", time.monotonic() + time_limit()
         url = f"http://127.0.0.1:{self.port}/"
-        while not re.search(r"^  dpdk-telemetry.py -f .*\n", self.text, re.M):
+        while not re.search(r"^  \S+ top --socket .*\n", self.text, re.M):
             left = max(0, give_up - time.monotonic())
             self.assertTrue(select.select([process.stdout], [], [], left)[0],
                             f"too late: {self.text}")
@@ -96,6 +96,10 @@ class Playground(unittest.TestCase):
         limits = json.loads(told.stdout.splitlines()[-1])["/nightjar/limits"]
         self.assertEqual("50MiB/s", limits["server"]["rate"])
         self.assertEqual("2MiB/s", limits["class_slow"]["request_rate"])
+        top = re.search(r"^  (\S+) top (--socket \S+) ", self.text, re.M)
+        told = subprocess.run([os.path.join("/", top[1]), "ctl", *top[2].split(), "limits"],
+                              capture_output=True, text=True, timeout=time_limit())
+        self.assertRegex(told.stdout, r"\bslow\b.*\b2MiB/s", told.stderr)
         process.send_signal(signal.SIGINT)
         self.assertEqual(0, process.wait(time_limit()))
 

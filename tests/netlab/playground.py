@@ -131,10 +131,12 @@ def serve(chosen, reaper):
         tls_listener = listen(chosen.tls_port, "--tls-port")
         cert, key = make_certificate(f"/run/{name}", "localhost", "DNS:localhost,IP:127.0.0.1")
         tls = ("--tls-cert", cert, "--tls-key", key)
+    # The server makes this folder for its user.
+    management = f"/run/{name}/management/nightjar.sock"
     live = ["--live"] if os.isatty(2) else []  # --live needs a terminal
     server = Server(name, name, world.driver_args("tap") + lcores,
                     ["--addr", f"{SERVER_ADDR}/24", "--root", root,
-                     "--management-socket", "none", *tls, *live, *user_of(chosen.root),
+                     "--management-socket", management, *tls, *live, *user_of(chosen.root),
                      *chosen.options],
                     program="nightjar-examples" if chosen.examples else "nightjar")
     server.wait_ready()
@@ -153,7 +155,9 @@ def serve(chosen, reaper):
     print(f"\nnightjar serves {chosen.root or 'a sample site'} on {lcores}. "
           f"Ctrl-C ends it.\n\n  {url}\n" +
           "".join(f"  curl {shlex.quote(url + path)}\n" for path in paths)
-          + https + f"  dpdk-telemetry.py -f {name}    (as root: counters and limits)\n",
+          + https + f"  dpdk-telemetry.py -f {name}    (as root: counters and limits)\n"
+          + f"  {shlex.quote(os.path.relpath(world.server_path()))} top --socket "
+          f"{os.path.dirname(management)}    (as root; ctl in place of top: commands)\n",
           flush=True)
     try:
         status = server.process.wait()  # the server writes nothing to standard output
