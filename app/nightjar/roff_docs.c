@@ -526,30 +526,36 @@ void write_ctl_man(void)
 
 /* --- nightjar-load(1) ------------------------------------------------------------------------ */
 
+#define LOAD_ADDR     ".B \\-\\-addr\n.I ADDRESS/PREFIX\n"
+#define LOAD_OPERANDS ".RI [ options ]\n.I URL\n.RI [ PATH [= N ]\n\\&...]\n"
+
 static const char load_begin[] =
     ".\\\" SPDX-License-Identifier: BSD-3-Clause\n"
     ".\\\" Written by `./dev options` from perf/tools/load/option_table.c and\n"
     ".\\\" app/nightjar/roff_docs.c.\n"
     ".TH NIGHTJAR\\-LOAD 1 \"\" \"nightjar " NJ_RELEASE "\" \"User Commands\"\n"
     ".SH NAME\n"
-    "nightjar\\-load \\- HTTP load generator with a TCP stack of its own on DPDK\n"
+    "nightjar\\-load \\- HTTP load generator over sockets, or a TCP stack of its own on DPDK\n"
     ".SH SYNOPSIS\n"
-    ".SY nightjar\\-load\n"
-    ".RI [ \"EAL arguments\" ]\n"
-    ".B \\-\\-\n"
-    ".B \\-\\-addr\n"
-    ".I ADDRESS/PREFIX\n"
-    ".RI [ options ]\n"
-    ".I URL\n"
-    ".RI [ PATH [= N ]\n"
-    "\\&...]\n"
-    ".YS\n"
+    ".SY nightjar\\-load\n" LOAD_OPERANDS ".SY nightjar\\-load\n"
+    ".B \\-\\-preset\n"
+    ".IR NAME ,...\n" LOAD_ADDR LOAD_OPERANDS ".SY nightjar\\-load\n"
+    ".I EAL arguments\n"
+    ".B \\-\\-\n" LOAD_ADDR LOAD_OPERANDS ".YS\n"
     ".SH DESCRIPTION\n";
 
 static const char load_end[] = ".SH SIGNALS\n"
                                ".TP\n"
                                ".BR SIGTERM \", \" SIGINT\n"
                                "End the measurement, and report what was measured.\n"
+                               ".SH EXIT STATUS\n"
+                               ".TP\n.B 0\n"
+                               "There is a report, with at least one response.\n"
+                               ".TP\n.B 1\n"
+                               "There was no response, the load could not begin, or a file of the "
+                               "report could not be written.\n"
+                               ".TP\n.B 2\n"
+                               "The arguments are not valid.\n"
                                ".SH SEE ALSO\n"
                                ".BR nightjar (1),\n"
                                ".BR h2load (1)\n";
@@ -581,7 +587,7 @@ void write_load_man(void)
         put_group(o->group);
         load_man_option(o);
     }
-    fputs(".SH EXAMPLES\nWith a server on the other end of a memif:\n.PP\n.EX\n", stdout);
+    fputs(".SH EXAMPLES\nThe last with a server on the other end of a memif:\n.PP\n.EX\n", stdout);
     put_roff(load_example);
     fputs("\n.EE\n", stdout);
     fputs(load_end, stdout);

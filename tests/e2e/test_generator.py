@@ -355,18 +355,33 @@ class Arguments(unittest.TestCase):
         self.assertEqual(0, done.returncode)
         self.assertIn("usage: nightjar-load", done.stdout)
 
+    def test_presets(self):
+        for preset, words in ("list", "ixgbe  "), ("tap,help", "#: driver net_tap"):
+            done = subprocess.run([MINE, "--preset", preset], capture_output=True, text=True,
+                                  timeout=time_limit())
+            self.assertEqual((0, ""), (done.returncode, done.stderr))
+            self.assertIn(words, done.stdout)
+
+    def test_a_device_that_is_not_there(self):
+        done = subprocess.run([MINE, "--preset", "ixgbe,pci=ffff:ff:1f.7", "--addr",
+                               "198.18.0.1/24", "http://198.18.0.2/"], capture_output=True,
+                              text=True, timeout=time_limit())
+        self.assertEqual(1, done.returncode)
+        self.assertIn("ffff:ff:1f.7: no such PCI device (lspci -D lists them)", done.stderr)
+
     def test_error_messages(self):
         own, url = ("--addr", "198.18.0.1/24"), "http://198.18.0.2/"
         for options, words in (
                 ((), "no URL"),
                 ((url,), "--addr is missing"),
                 ((*own, "ftp://198.18.0.2/"), "expected http://"),
-                ((*own, "http://example/"), "names are not looked up"),
+                ((*own, "http://exa%6dple/"), "expected a name or an address"),
+                ((*own, "http:///one"), "expected a name or an address"),
                 ((*own, "http://198.18.0.2:0/"), "a port from 1"),
                 ((*own, "http://198.18.0.2:+80/"), "a port from 1"),
                 ((*own, "http://[2001:db8::2]/"), "none of IPv6"),
                 ((*own, "-c", "40000", url), "--connections 40000: an address has ports for"),
-                ((*own, "http://[2001:db8::2/"), "expected an address"),
+                ((*own, "http://[2001:db8::2/"), "expected a name or an address"),
                 ((*own, url, "index.html"), "begins with /"),
                 ((*own, url, "/a b"), "write it as %HH"),
                 ((*own, url, "/a=0"), "a weight from 1"),
@@ -380,6 +395,14 @@ class Arguments(unittest.TestCase):
                 ((*own, "-H", "nothing", url), "'name: value'"),
                 ((*own, "-H", "a b: c", url), "not a valid name of a field"),
                 ((*own, "--vlan", "5000", url), "--vlan 5000"),
+                ((*own, "--threads", "2", url), "--threads 2: there are only 1 connections"),
+                ((*own, "-t", "3", "-c", "3", "--in-flight", "2", url), "fewer than threads, 3"),
+                (("--preset", "tap", url), "--addr is missing"),
+                ((*own, "--preset", "taps", url), "did you mean tap?"),
+                ((*own, "--preset", "tap,mtu=9", url), 'there is no key "mtu"'),
+                ((*own, "--preset", "ixgbe", url), "pci= is missing"),
+                ((*own, "--preset", "ixgbe,pci=0x3", url), "pci=0x3: expected an address"),
+                ((*own, "--preset", "tap", "--preset", "null", url), "comes from one port"),
                 ((*own, "--bogus", url), "--bogus: no such option"),
                 ((*own, url, "-c"), "-c: a value is missing")):
             with self.subTest(options=options):

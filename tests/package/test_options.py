@@ -191,6 +191,7 @@ class Completions(unittest.TestCase):
             with self.subTest(words=words):
                 self.assertEqual(offered, self.complete("nightjar", *words))
         self.assertEqual(["tap"], self.complete("nightjar", "--preset", "ta", path=PROGRAM))
+        self.assertEqual(["tap"], self.complete("nightjar-load", "--preset", "ta", path=LOAD))
         self.assertEqual([], self.complete("nightjar-load", "-d", "1"))
         self.assertEqual(["site"], self.complete("nightjar-load", "--json", "si"))
 

@@ -145,7 +145,8 @@ static bool start_client(struct pair *p)
     struct load_options *o = &p->options;
 
     *o = (struct load_options){
-        .to = address(0),
+        .n_to = 1,
+        .to = {address(0)},
         .port = p->shape->tls ? TLS_PORT : SERVER_PORT,
         .n_conns = p->shape->n_conns,
         .in_flight = p->shape->in_turn,
@@ -305,8 +306,8 @@ static uint64_t done(const struct pair *p)
 static uint64_t failed(const struct pair *p)
 {
     const struct load_counts *n = &p->crowd.counts;
-    return n->reset + n->timeout + n->lost + n->refused + n->closed + n->broken + p->up.n_lost +
-           p->down.n_lost;
+    return n->reset + n->timeout + n->lost + n->refused + n->tls_failed + n->closed + n->cut +
+           n->broken + p->up.n_lost + p->down.n_lost;
 }
 
 /* Performs turns until `n` requests are done in all. False: failed; p->why has the reason. */

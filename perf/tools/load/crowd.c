@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "crowd.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "active.h"
-#include "base/relaxed_atomics.h"
 #include "base/compiler.h"
-#include "h1.h"
-#include "h2.h"
-#include "wire/ip6.h"
+#include "base/relaxed_atomics.h"
+#include "transport.h"
 
 #define OPENING_MAX 1024u /* handshakes at a time: a quarter of a server's backlog */
 #define OUT_BYTES   (256u * 1024u)
@@ -21,23 +19,6 @@
     (1u << 20) /* kept bytes of a connection: above, the peer requires more replies than it reads  \
                 */
 #define SWEEPS 100u /* between two checks of all connections */
-
-struct client {
-    struct nj_conn_user user; /* first: see conns.h */
-    struct crowd *crowd;
-    struct nj_tcb *tcb;  /* NULL: not connected */
-    struct nj_list link; /* of opening, of free */
-    struct nj_list behind;
-    uint8_t *kept; /* bytes that TCP did not accept */
-    uint32_t n_kept;
-    struct load_tls_conn *tls; /* NULL: cleartext, or not connected */
-    bool open, closing;
-    union {
-        struct load_conn conn; /* of c->plan.framing */
-        struct h2_conn h2;
-        struct h1_conn h1;
-    };
-};
 
 /* ---- requests ---- */
 
@@ -100,33 +81,31 @@ static bool asking(const struct crowd *c)
 
 /* ---- bytes ---- */
 
-/* Number of bytes that TCP accepts now. */
-static uint32_t offer(struct client *k, const uint8_t *data, uint32_t n)
-{
-    uint32_t room = nj_tcp_send_room(k->tcb);
-
-    n = n < room ? n : room;
-    return n > 0 && nj_tcp_send_copy(&k->crowd->shard->tcp, k->tcb, data, n) ? n : 0;
-}
-
 static void drop_out(struct crowd *c)
 {
     c->out.n_bytes = 0;
     c->out.full = false;
 }
 
-/* Passes bytes to TCP. Keeps those that TCP does not accept, to preserve the order. */
+/* Ends the connection for another reason than bytes of the server. */
+static void end_for(struct client *k, const char *fault)
+{
+    k->conn.fault = fault;
+    k->crowd->net->abort(k, k->crowd->now);
+}
+
+/* Passes bytes to the transport. Keeps those that it does not accept, to preserve the order. */
 static void send_bytes(struct client *k, const uint8_t *data, uint32_t n)
 {
     struct crowd *c = k->crowd;
-    uint32_t n_sent = k->n_kept == 0 ? offer(k, data, n) : 0;
+    uint32_t n_sent = k->n_kept == 0 ? c->net->send(k, data, n) : 0;
 
     if (n_sent == n)
         return;
     n -= n_sent;
     uint8_t *kept = k->n_kept < KEPT_MAX ? realloc(k->kept, (size_t)k->n_kept + n) : NULL;
     if (!kept) {
-        nj_tcp_abort(&c->shard->tcp, k->tcb, c->shard->now);
+        end_for(k, "the server wants more replies than it reads, or there is no memory");
         return;
     }
     memcpy(kept + k->n_kept, data + n_sent, n);
@@ -144,7 +123,7 @@ static void send_out(struct client *k)
     uint32_t n = c->out.n_bytes;
 
     drop_out(c);
-    if (n == 0 || !k->tcb || k->closing)
+    if (n == 0 || !k->attached || k->closing)
         return;
     if (k->tls) {
         n = load_tls_seal(k->tls, data, n, c->sealed);
@@ -153,17 +132,17 @@ static void send_out(struct client *k)
     if (n > 0)
         send_bytes(k, data, n);
     else
-        nj_tcp_abort(&c->shard->tcp, k->tcb, c->shard->now);
+        end_for(k, "the key of TLS is used up");
 }
 
-/* Whether no bytes are kept any more. */
-static bool catch_up(struct client *k)
+/* Sends kept bytes. Returns their number. */
+static uint32_t catch_up(struct client *k)
 {
-    uint32_t n = k->tcb ? offer(k, k->kept, k->n_kept) : k->n_kept;
+    uint32_t n = k->crowd->net->send(k, k->kept, k->n_kept);
 
     k->n_kept -= n;
     memmove(k->kept, k->kept + n, k->n_kept);
-    return k->n_kept == 0;
+    return n;
 }
 
 /* Whether connections take turns. Otherwise each sends a request after each response. */
@@ -199,7 +178,7 @@ static void ask_all(struct client *k, nj_ns now)
 static uint64_t upload(struct client *k)
 {
     struct crowd *c = k->crowd;
-    uint32_t n_free = nj_tcp_send_room(k->tcb);
+    uint32_t n_free = c->net->room(k);
     uint64_t n = 0;
 
     c->out.n_max = n_free < OUT_PART ? n_free : OUT_PART;
@@ -228,20 +207,33 @@ static void go_on(struct client *k, nj_ns now)
 
 /* ---- connections ---- */
 
+/* The count of connections that ended as this one did. */
+static _Atomic uint64_t *loss(const struct client *k)
+{
+    struct load_counts *n = &k->crowd->counts;
+
+    if (k->open)
+        return k->conn.fault ? &n->broken : &n->cut;
+    if (k->tls)
+        return &n->tls_failed;
+    return k->error == 0 || k->error == ECONNREFUSED ? &n->refused : &n->unreachable;
+}
+
 static void gone(struct client *k, nj_ns now)
 {
     struct crowd *c = k->crowd;
+    const char *fault = k->conn.fault ? k->conn.fault : k->error ? strerrordesc_np(k->error) : NULL;
 
     nj_add_single_writer(&c->n_open, -(int32_t)k->open);
     c->n_opening -= !k->open;
     if (!k->conn.settled)
         c->retry_at = now + RETRY_AFTER;
-    if (k->conn.fault)
-        atomic_store_explicit(&c->fault, k->conn.fault, memory_order_relaxed);
+    if (nj_load_relaxed(&c->counts.connected) == 0)
+        c->to_next = (c->to_next + 1) % c->o->n_to;
+    if (fault && c->phase < LOAD_CLOSING)
+        nj_store_relaxed(&c->fault, fault);
     if (!k->closing && c->phase < LOAD_CLOSING)
-        nj_add_single_writer(k->open ? k->conn.fault ? &c->counts.broken : &c->counts.closed
-                                     : &c->counts.refused,
-                             1);
+        nj_add_single_writer(loss(k), 1);
     c->plan.framing->close(&k->conn, now);
     nj_list_del(&k->link);
     nj_list_del(&k->behind);
@@ -250,8 +242,8 @@ static void gone(struct client *k, nj_ns now)
     k->n_kept = 0;
     load_tls_close(k->tls);
     k->tls = NULL;
-    k->tcb = NULL;
-    k->open = k->closing = false;
+    k->error = 0;
+    k->attached = k->open = k->closing = false;
     nj_list_push_back(&c->opening, &k->link);
 }
 
@@ -266,7 +258,7 @@ static bool opened(struct client *k)
     nj_add_single_writer(&c->counts.connected, 1);
     if (c->plan.framing->open(&k->conn, &c->plan, k, &c->out))
         return true;
-    nj_tcp_abort(&c->shard->tcp, k->tcb, c->shard->now);
+    end_for(k, "out of memory");
     return false;
 }
 
@@ -279,7 +271,7 @@ static void send_handshake(struct client *k)
         send_bytes(k, data, n);
 }
 
-/* TCP is connected. False: the connection was reset. */
+/* The transport is connected. False: the connection was reset. */
 static bool connected(struct client *k)
 {
     struct crowd *c = k->crowd;
@@ -291,59 +283,76 @@ static bool connected(struct client *k)
         send_handshake(k);
         return true;
     }
-    nj_tcp_abort(&c->shard->tcp, k->tcb, c->shard->now);
+    end_for(k, "out of memory");
     return false;
 }
 
 /* The connection is not used any more: at the end by this client, before that by the peer. */
 static void close_one(struct client *k, nj_ns now)
 {
+    struct crowd *c = k->crowd;
+    bool at_end = c->phase == LOAD_CLOSING;
+
     send_out(k);
     if (k->closing)
         return;
     k->closing = true;
-    nj_add_single_writer(&k->crowd->counts.closed, k->crowd->phase != LOAD_CLOSING);
-    nj_tcp_close(&k->crowd->shard->tcp, k->tcb, now);
+    if (!at_end)
+        nj_add_single_writer(k->open ? &c->counts.closed : &c->counts.tls_failed, 1);
+    if (!at_end && !k->open)
+        nj_store_relaxed(&c->fault, "the server closes in the handshake of TLS");
+    c->net->close(k, now);
 }
 
-static bool read_record(struct client *k, uint32_t n_bytes, nj_ns now)
+static bool read_record(struct client *k, const struct nj_tls_src *src, uint32_t n_src,
+                        uint32_t n_bytes, nj_ns now)
 {
     struct crowd *c = k->crowd;
-    struct nj_tcp_piece piece[NJ_RECV_MBUFS_MAX];
-    struct nj_tls_src src[NJ_RECV_MBUFS_MAX];
-    uint32_t n_src = nj_tcp_recv_pieces(k->tcb, n_bytes, piece, NJ_ARRAY_LEN(piece));
     const uint8_t *data;
     int n;
 
-    for (uint32_t i = 0; i < n_src; i++)
-        src[i] = (struct nj_tls_src){piece[i].p, piece[i].n_bytes};
     if (load_tls_is_established(k->tls)) {
         n = load_tls_read(k->tls, src, n_src, &data);
-        nj_tcp_recv_discard(&c->shard->tcp, k->tcb, n_bytes);
+        c->net->take(k, n_bytes);
         return n >= 0 &&
                (n == 0 || c->plan.framing->input(&k->conn, data, (uint32_t)n, now, &c->out));
     }
     bool good = load_tls_handshake(k->tls, src, n_src);
-    nj_tcp_recv_discard(&c->shard->tcp, k->tcb, n_bytes);
+    c->net->take(k, n_bytes);
     if (good)
         send_handshake(k);
     return good && (!load_tls_is_established(k->tls) || opened(k));
+}
+
+/* Its bytes; -1: it is not valid; 0: the header has not arrived. */
+static int record_size(const struct client *k)
+{
+    struct nj_tls_src src[NJ_TLS_HEADER_BYTES];
+    uint8_t head[NJ_TLS_HEADER_BYTES];
+    uint32_t n_src = k->crowd->net->peek(k, sizeof head, src, NJ_ARRAY_LEN(src)), n = 0;
+
+    for (uint32_t i = 0; i < n_src; n += src[i++].n_bytes)
+        memcpy(head + n, src[i].p, src[i].n_bytes);
+    return n_src > 0 ? nj_tls_record_size(head, sizeof head) : 0;
 }
 
 /* False: the peer broke the protocol, and the connection was reset. */
 static bool read_records(struct client *k, nj_ns now)
 {
     struct crowd *c = k->crowd;
-    uint8_t head[NJ_TLS_HEADER_BYTES];
+    struct nj_tls_src src[NJ_RECV_MBUFS_MAX];
+    int n;
 
-    while (nj_tcp_recv_copy(k->tcb, 0, head, sizeof head)) {
-        int n = nj_tls_record_size(head, sizeof head);
-        if (n > 0 && (uint32_t)n > nj_tcp_recv_bytes(k->tcb))
-            return true;
-        if (n > 0 && read_record(k, (uint32_t)n, now))
+    while ((n = record_size(k)) != 0) {
+        uint32_t n_src = n > 0 ? c->net->peek(k, (uint32_t)n, src, NJ_ARRAY_LEN(src)) : 0;
+        if (n > 0 && n_src == 0)
+            return true; /* it has not all arrived */
+        if (n > 0 && read_record(k, src, n_src, (uint32_t)n, now))
             continue;
+        if (!k->conn.fault)
+            k->conn.fault = load_tls_fault(k->tls);
         drop_out(c);
-        nj_tcp_abort(&c->shard->tcp, k->tcb, now);
+        c->net->abort(k, now);
         return false;
     }
     return true;
@@ -359,30 +368,29 @@ static bool read_all(struct client *k, nj_ns now)
     const uint8_t *data;
     uint32_t n;
 
-    while ((n = nj_tcp_recv_peek(k->tcb, &data)) > 0) {
+    while ((n = c->net->next(k, &data)) > 0) {
         bool good = c->plan.framing->input(&k->conn, data, n, now, &c->out);
-        nj_tcp_recv_take(&c->shard->tcp, k->tcb, n);
+        c->net->take(k, n);
         if (!good) {
             drop_out(c);
-            nj_tcp_abort(&c->shard->tcp, k->tcb, now);
+            c->net->abort(k, now);
             return false;
         }
     }
     return true;
 }
 
-static void on_events(struct nj_conns *conns, struct nj_tcb *tcb, uint8_t events, nj_ns now)
+void crowd_on_event(struct client *k, uint8_t events, nj_ns now)
 {
-    struct client *k = tcb->user;
-    bool dead = events & NJ_TCP_EV_DEAD, fin = events & NJ_TCP_EV_PEER_FIN;
+    bool dead = events & LOAD_EV_DEAD, fin = events & LOAD_EV_PEER_FIN;
 
-    if (!dead && (k->conn.fault || (events & NJ_TCP_EV_OPENED && !connected(k)) ||
+    if (!dead && (k->conn.fault || (events & LOAD_EV_OPENED && !connected(k)) ||
                   ((k->open || k->tls) && !read_all(k, now))))
-        return; /* it was reset: the next on_events reports its end */
-    /* After both FINs, TCP closes the connection by itself. */
+        return; /* it was reset: the next event reports its end */
+    /* After both FINs, the transport ends the connection by itself. */
     if (dead || (k->closing && fin)) {
         drop_out(k->crowd);
-        nj_tcp_release(conns->tcp, tcb, now);
+        k->crowd->net->release(k, now);
         gone(k, now);
         return;
     }
@@ -394,36 +402,6 @@ static void on_events(struct nj_conns *conns, struct nj_tcb *tcb, uint8_t events
         go_on(k, now);
 }
 
-/* Of the same family, and link-local only toward a link-local address. */
-static bool suits(const struct crowd *c, const struct nj_iface_addr *from)
-{
-    const struct nj_addr *to = &c->o->to;
-    bool v4 = nj_addr_is_v4(to);
-
-    return from->state == NJ_ADDR_READY && nj_addr_is_v4(&from->ip) == v4 &&
-           (v4 || nj_ip6_is_link_local(&from->ip) == nj_ip6_is_link_local(to));
-}
-
-static void connect_one(struct client *k, nj_ns now)
-{
-    struct crowd *c = k->crowd;
-    const struct nj_iface *iface = &c->shard->cfg.iface;
-    uint32_t n = (uint32_t)(k - c->clients);
-
-    for (uint32_t i = 0; i < iface->n_addrs; i++) {
-        const struct nj_iface_addr *from = &iface->addr[(n + i) % iface->n_addrs];
-        if (!suits(c, from))
-            continue;
-        k->tcb = active_open(c->shard, &c->ports, &from->ip, &c->o->to, c->o->port, &k->user, now);
-        if (k->tcb)
-            break;
-    }
-    if (k->tcb) {
-        nj_list_del(&k->link);
-        c->n_opening++;
-    }
-}
-
 static uint32_t open_more(struct crowd *c, nj_ns now)
 {
     bool known = atomic_load_explicit(&c->counts.connected, memory_order_relaxed) > 0;
@@ -432,9 +410,11 @@ static uint32_t open_more(struct crowd *c, nj_ns now)
 
     while (now >= c->retry_at && c->n_opening < most && !nj_list_empty(&c->opening)) {
         struct client *k = nj_container_of(c->opening.next, struct client, link);
-        connect_one(k, now);
-        if (!k->tcb)
+        if (!c->net->connect(k, now))
             break; /* later */
+        k->attached = true;
+        nj_list_del(&k->link);
+        c->n_opening++;
         n++;
     }
     return n;
@@ -448,7 +428,7 @@ static struct client *whose_turn(struct crowd *c)
     while (!nj_list_empty(&c->free)) {
         struct client *k = nj_container_of(nj_list_pop(&c->free), struct client, link);
         if (k->n_kept == 0 && usable(k) && room(k) > 0)
-            return k; /* other connections return with their next on_events */
+            return k; /* other connections return with their next event */
     }
     return NULL;
 }
@@ -492,7 +472,7 @@ static void give_up(struct client *k, nj_ns now)
 {
     drop_out(k->crowd);
     k->closing = true; /* by this client: the peer did not end it */
-    nj_tcp_abort(&k->crowd->shard->tcp, k->tcb, now);
+    k->crowd->net->abort(k, now);
 }
 
 static void sweep(struct crowd *c, nj_ns now)
@@ -521,9 +501,10 @@ static uint32_t catch_up_all(struct crowd *c, nj_ns now)
 
     nj_list_init(&these);
     nj_list_splice(&these, &c->behind);
-    for (; (l = nj_list_pop(&these)); n++) {
+    while ((l = nj_list_pop(&these))) {
         struct client *k = nj_container_of(l, struct client, behind);
-        if (catch_up(k))
+        n += catch_up(k) > 0;
+        if (k->n_kept == 0)
             go_on(k, now);
         else
             nj_list_push_back(&c->behind, &k->behind);
@@ -554,6 +535,7 @@ uint32_t crowd_run(struct crowd *c, enum load_phase phase, nj_ns now)
 {
     uint32_t n = 0;
 
+    c->now = now;
     if (phase != c->phase)
         enter(c, phase, now);
     if (phase < LOAD_FINISHING)
@@ -573,6 +555,7 @@ bool crowd_init(struct crowd *c, const struct load_options *o, struct nj_shard *
 {
     *c = (struct crowd){.o = o,
                         .shard = shard,
+                        .net = shard ? &load_over_shard : &load_over_sockets,
                         .n_wanted = o->n_conns / n + (index < o->n_conns % n),
                         .budget = UINT64_MAX,
                         .measure_from = NJ_NEVER,
@@ -594,14 +577,15 @@ bool crowd_init(struct crowd *c, const struct load_options *o, struct nj_shard *
     c->out.data = malloc(OUT_BYTES);
     c->clients = calloc(c->n_wanted, sizeof *c->clients);
     if (o->plan.is_https) {
-        c->tls = load_tls_new(o->plan.framing->alpn);
+        c->tls = load_tls_new(o->plan.framing->alpn, o->server_name);
         c->sealed = malloc(load_tls_sealed_bytes(OUT_BYTES));
     }
-    if (!c->out.data || !c->clients || (o->plan.is_https && (!c->tls || !c->sealed)))
+    c->sockets = shard ? NULL : load_sockets_new();
+    if ((!shard && !c->sockets) || !c->out.data || !c->clients ||
+        (o->plan.is_https && (!c->tls || !c->sealed)))
         return false;
     for (uint32_t i = 0; i < c->n_wanted; i++) {
         struct client *k = &c->clients[i];
-        k->user.on_events = on_events;
         k->crowd = c;
         nj_list_init(&k->behind);
         nj_list_push_back(&c->opening, &k->link);
@@ -617,6 +601,7 @@ void crowd_fini(struct crowd *c, nj_ns now)
         load_tls_close(c->clients[i].tls);
     }
     load_tls_free(c->tls);
+    load_sockets_free(c->sockets);
     free(c->sealed);
     free(c->clients);
     free(c->out.data);

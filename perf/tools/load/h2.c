@@ -630,7 +630,7 @@ static bool begin_frame(struct h2_conn *c)
 
     c->left = (uint32_t)c->head[0] << 16 | (uint32_t)c->head[1] << 8 | c->head[2];
     if (!c->conn.settled && type != SETTINGS)
-        return wrong(c, "the first frame is not SETTINGS: is that an HTTP/2 server?");
+        return wrong(c, "the first frame is not SETTINGS: no HTTP/2 server? (--http1)");
     if (c->left > FRAME_BYTES)
         return wrong(c, "a frame beyond 16 KiB");
     if ((c->block_stream != 0) != (type == CONTINUATION) ||

@@ -15,6 +15,7 @@ enum load_option_code {
     LOAD_OPTION_IN_FLIGHT,
     LOAD_OPTION_IN_TURN,
     LOAD_OPTION_HTTP1,
+    LOAD_OPTION_PRESET,
     LOAD_OPTION_VERSION,
     LOAD_OPTION_LINK, /* the server's options of this name, which its code parses */
 };

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "options.h"
 
-#include <arpa/inet.h>
 #include <ctype.h>
 #include <getopt.h>
 #include <math.h>
@@ -15,6 +14,7 @@
 #include "h1.h"
 #include "h2.h"
 #include "option_table.h"
+#include "target.h"
 #include "wrap_text.h"
 
 #define WHY_BYTES 256u
@@ -67,7 +67,7 @@ static void print_help(void)
     }
     putchar('\n');
     wrap_text(stdout, load_outro, 0, 0);
-    printf("Example, with a server on the other end of a memif:\n%s\n", load_example);
+    printf("Examples; the last with a server on the other end of a memif:\n%s\n", load_example);
 }
 
 static int number(const char *text, uint64_t least, uint64_t most, uint64_t *out, const char *name,
@@ -165,58 +165,6 @@ static int read_path(struct load_options *o, const char *text, char *why)
     return add_path(o, text, (size_t)(equals - text), weight, why);
 }
 
-/* Of either family; IPv6 in brackets (RFC 3986 3.2.2). */
-static bool read_host(const char *text, size_t n, struct nj_addr *out)
-{
-    char buf[INET6_ADDRSTRLEN];
-    struct in_addr in;
-    bool six = n > 2 && text[0] == '[' && text[n - 1] == ']';
-
-    n -= six ? 2 : 0;
-    if (n >= sizeof buf)
-        return false;
-    memcpy(buf, text + six, n);
-    buf[n] = '\0';
-    if (six)
-        return inet_pton(AF_INET6, buf, out->b) == 1;
-    if (inet_pton(AF_INET, buf, &in) != 1)
-        return false;
-    *out = nj_addr_from_v4(in.s_addr);
-    return true;
-}
-
-static int read_url(struct load_options *o, const char *text, char *why)
-{
-    const char *host = strstr(text, "://"), *path, *end, *colon;
-
-    o->plan.is_https = strncmp(text, "https://", 8) == 0;
-    if (!o->plan.is_https && strncmp(text, "http://", 7) != 0)
-        return nj_set_error(why, WHY_BYTES, "%s: expected http://ADDRESS[:PORT]/PATH, or https://",
-                            text);
-    host += 3;
-    uint64_t port = o->plan.is_https ? 443 : 80;
-    path = strchr(host, '/');
-    end = path ? path : host + strlen(host);
-    colon = memrchr(host, ':', (size_t)(end - host));
-    if (colon && memchr(colon, ']', (size_t)(end - colon)))
-        colon = NULL; /* of an IPv6 address */
-    if (!read_host(host, (size_t)((colon ? colon : end) - host), &o->to))
-        return nj_set_error(why, WHY_BYTES,
-                            "%s: expected an address, such as 198.18.0.2 or "
-                            "[2001:db8::2], for names are not looked up",
-                            text);
-    if (colon) {
-        char *rest;
-        port = strtoul(colon + 1, &rest, 10);
-        if (colon[1] < '0' || colon[1] > '9' || rest != end || port == 0 || port > 65535)
-            return nj_set_error(why, WHY_BYTES, "%s: expected a port from 1 to 65535", text);
-    }
-    o->port = (uint16_t)port;
-    snprintf(o->authority, sizeof o->authority, "%.*s", (int)(end - host), host);
-    path = path ? path : "/";
-    return add_path(o, path, strlen(path), 1, why); /* its query may end as a weight does */
-}
-
 static int take(struct load_options *o, int c, const char *name, char *value, char *why)
 {
     uint64_t n = 0;
@@ -270,9 +218,28 @@ static int take(struct load_options *o, int c, const char *name, char *value, ch
     case 'q':
         o->quiet = true;
         return 0;
+    case 't':
+        rc = number(value, 1, NJ_SHARDS_MAX, &n, name, why);
+        o->n_threads = (uint32_t)n;
+        return rc;
+    case LOAD_OPTION_PRESET:
+        if (o->preset)
+            return nj_set_error(why, WHY_BYTES, "--preset: the load comes from one port");
+        o->preset = value;
+        o->over_dpdk = true;
+        return 0;
     default:
+        o->over_dpdk = true;
         return nj_server_config_set(&o->link, name, value, why, WHY_BYTES);
     }
+}
+
+/* Is it a question, "list" or "NAME,help"? */
+static bool shows_preset(const char *preset)
+{
+    const char *comma = strchr(preset, ',');
+    return strcmp(preset, "list") == 0 || strcmp(preset, "help") == 0 ||
+           (comma && strcmp(comma, ",help") == 0);
 }
 
 static bool has_field(const struct load_options *o, const char *name)
@@ -284,20 +251,29 @@ static bool has_field(const struct load_options *o, const char *name)
 }
 
 /* Checks for addresses of the server's family, and enough ports. "auto6" may become several. */
-static int check_link(const struct load_options *o, char *why)
+static int check_link(struct load_options *o, char *why)
 {
-    bool v4 = nj_addr_is_v4(&o->to), any = false;
-    uint32_t n = 0;
+    uint32_t n_ours[2] = {0}, n_to = 0; /* IPv4, IPv6 */
+    bool automatic = false;
 
     for (uint32_t i = 0; i < NJ_SERVER_ADDRS_MAX && o->link.addr[i]; i++) {
-        bool automatic = strcmp(o->link.addr[i], "auto6") == 0;
-        any |= automatic && !v4;
-        n += !automatic && (strchr(o->link.addr[i], ':') == NULL) == v4;
+        bool is_auto = strcmp(o->link.addr[i], "auto6") == 0;
+        automatic |= is_auto;
+        n_ours[1] += !is_auto && strchr(o->link.addr[i], ':') != NULL;
+        n_ours[0] += !is_auto && strchr(o->link.addr[i], ':') == NULL;
     }
-    if (n == 0 && !any)
+    bool v4 = nj_addr_is_v4(&o->to[0]);
+    for (uint32_t i = 0; i < o->n_to; i++) {
+        bool is_v4 = nj_addr_is_v4(&o->to[i]);
+        if (n_ours[!is_v4] > 0 || (!is_v4 && automatic))
+            o->to[n_to++] = o->to[i];
+    }
+    o->n_to = n_to;
+    if (n_to == 0)
         return nj_set_error(why, WHY_BYTES, "--addr: none of %s, as %s is", v4 ? "IPv4" : "IPv6",
                             o->authority);
-    if (!any && o->n_conns > n * NJ_ACTIVE_PORTS)
+    v4 = nj_addr_is_v4(&o->to[0]);
+    if ((v4 || !automatic) && o->n_conns > n_ours[!v4] * NJ_ACTIVE_PORTS)
         return nj_set_error(why, WHY_BYTES,
                             "--connections %u: an address has ports for %u: give more "
                             "of them with --addr",
@@ -305,15 +281,29 @@ static int check_link(const struct load_options *o, char *why)
     return 0;
 }
 
+static int check_threads(const struct load_options *o, char *why)
+{
+    if (o->n_threads > o->n_conns)
+        return nj_set_error(why, WHY_BYTES, "--threads %u: there are only %u connections",
+                            o->n_threads, o->n_conns);
+    if (o->in_flight && o->n_threads > o->in_flight)
+        return nj_set_error(why, WHY_BYTES, "--in-flight %u: fewer than threads, %u", o->in_flight,
+                            o->n_threads);
+    return 0;
+}
+
 static int finish(struct load_options *o, int argc, char **argv, char *why)
 {
+    const char *path;
+
     if (argc == 0)
         return nj_set_error(why, WHY_BYTES, "no URL: which server, and what of it? (--help)");
-    if (!o->link.addr[0])
+    if (o->over_dpdk && !o->link.addr[0])
         return nj_set_error(why, WHY_BYTES,
                             "--addr is missing: give our address on the link, e.g. "
                             "--addr 198.18.0.1/24");
-    if (read_url(o, argv[0], why) != 0)
+    if (load_target_read(o, argv[0], &path, why, WHY_BYTES) != 0 ||
+        add_path(o, path, strlen(path), 1, why) != 0) /* its query may end as a weight does */
         return -1;
     for (int i = 1; i < argc; i++)
         if (read_path(o, argv[i], why) != 0)
@@ -324,7 +314,7 @@ static int finish(struct load_options *o, int argc, char **argv, char *why)
                             "however many are under way");
     if (o->n_requests)
         o->warm_up = 0;
-    if (check_link(o, why) != 0)
+    if (check_threads(o, why) != 0)
         return -1;
     if (!has_field(o, "user-agent:"))
         o->field[o->n_fields++] = "user-agent: nightjar-load";
@@ -333,15 +323,26 @@ static int finish(struct load_options *o, int argc, char **argv, char *why)
     return 0;
 }
 
-enum load_told load_options_read(struct load_options *o, int argc, char **argv)
+/* Finds the server's addresses, the last step, for it may take a while. */
+static enum load_told find_server(struct load_options *o, char *why)
 {
+    if (load_target_look_up(o, why, WHY_BYTES) != 0)
+        return LOAD_NO_HOST;
+    return o->over_dpdk && check_link(o, why) != 0 ? LOAD_WRONG : LOAD_GO;
+}
+
+enum load_told load_options_read(struct load_options *o, int argc, char **argv, bool has_eal)
+{
+    enum load_told told = LOAD_WRONG;
     char why[WHY_BYTES] = "", letters[2 * LOAD_OPTIONS_MAX + 2];
     struct option known[LOAD_OPTIONS_MAX];
     int c, which = -1;
 
     list_options(known);
     list_letters(letters);
-    *o = (struct load_options){.n_conns = 1,
+    *o = (struct load_options){.over_dpdk = has_eal,
+                               .n_threads = 1,
+                               .n_conns = 1,
                                .duration = 10 * NJ_SEC,
                                .warm_up = NJ_SEC,
                                .timeout = 10 * NJ_SEC,
@@ -368,12 +369,15 @@ enum load_told load_options_read(struct load_options *o, int argc, char **argv)
                          c == '?' ? "no such option (--help)" : "a value is missing");
         else
             take(o, c, name, optarg, why);
+        if (!why[0] && c == LOAD_OPTION_PRESET && shows_preset(optarg))
+            return nj_print_preset(optarg) == 0 ? LOAD_HELPED : LOAD_WRONG;
         if (why[0])
             break;
         which = -1;
     }
     if (!why[0] && finish(o, argc - optind, argv + optind, why) == 0)
-        return LOAD_GO;
-    fprintf(stderr, "nightjar-load: %s\n", why);
-    return LOAD_WRONG;
+        told = find_server(o, why);
+    if (told != LOAD_GO)
+        fprintf(stderr, "nightjar-load: %s\n", why);
+    return told;
 }

@@ -9,6 +9,7 @@
 
 #define LOAD_CONNS_MAX  (1u << 20)
 #define LOAD_PATH_BYTES 4096u
+#define LOAD_TO_MAX     8u /* addresses of a name */
 
 /* Connections of an lcore that send a request at the same time: each request occupies a buffer of
  * its own until it is acknowledged, and another one for sending. Together they use all 16,383
@@ -17,9 +18,15 @@
 
 struct load_options {
     struct nj_server_config link; /* addresses, gateway, VLAN: options that the server has, too */
-    struct nj_addr to;
+    const char *preset;           /* NULL: none */
+    bool over_dpdk;               /* a port of DPDK; false: sockets of the kernel */
+    uint32_t n_threads;
+    uint32_t n_to; /* addresses of the server: tried in turn until a connection is made */
+    struct nj_addr to[LOAD_TO_MAX];
     uint16_t port;
     char authority[280];
+    char name[256];          /* of the server */
+    const char *server_name; /* `name`, for SNI; NULL: the URL has an address */
     uint32_t n_conns;
     /* Closed loop: requests at a time, over all connections; 0: `streams` each. */
     uint32_t in_flight;
@@ -36,7 +43,8 @@ struct load_options {
     struct load_plan plan;
 };
 
-enum load_told { LOAD_GO, LOAD_HELPED, LOAD_WRONG };
+enum load_told { LOAD_GO, LOAD_HELPED, LOAD_WRONG, LOAD_NO_HOST };
 
-/* Parses argv behind the "--". Errors go to stderr, help to stdout. */
-enum load_told load_options_read(struct load_options *o, int argc, char **argv);
+/* Parses argv behind the "--". Errors go to stderr, help to stdout. `has_eal`: EAL arguments are in
+ * front of it. LOAD_NO_HOST: the name of the server was not found. */
+enum load_told load_options_read(struct load_options *o, int argc, char **argv, bool has_eal);

@@ -7,6 +7,7 @@
 
 #include "out.h"
 
+#include "base/relaxed_atomics.h"
 #include "telem/counters.h"
 
 #define CLIENT_LIMITS 0.9 /* above this share of busy time the client may be the limit */
@@ -26,9 +27,10 @@ void load_sum_take(struct load_sum *s, struct crowd *const *crowds, uint32_t n, 
         s->n_open += atomic_load_explicit(&c->n_open, memory_order_relaxed);
         s->n_under_way += atomic_load_explicit(&c->n_under_way, memory_order_relaxed);
         s->n_unsent += atomic_load_explicit(&c->n_unsent, memory_order_relaxed);
-        s->cycles_busy += atomic_load_explicit(&c->cycles_busy, memory_order_relaxed);
-        s->cycles_idle += atomic_load_explicit(&c->cycles_idle, memory_order_relaxed);
-        s->retransmits += nj_counter_read(&c->shard->counters, NJ_C_tcp_retransmit);
+        s->busy += atomic_load_explicit(&c->busy, memory_order_relaxed);
+        s->idle += atomic_load_explicit(&c->idle, memory_order_relaxed);
+        s->retransmits += c->shard ? nj_counter_read(&c->shard->counters, NJ_C_tcp_retransmit)
+                                   : nj_load_relaxed(&c->retransmits);
         const char *fault = atomic_load_explicit(&c->fault, memory_order_relaxed);
         s->fault = fault ? fault : s->fault;
     }
@@ -44,10 +46,15 @@ static uint64_t failed(const struct load_sum *s)
     return s->reset + s->timeout + s->lost;
 }
 
+static uint64_t connection_losses(const struct load_sum *s)
+{
+    return s->refused + s->unreachable + s->tls_failed + s->closed + s->cut + s->broken;
+}
+
 static double busy(const struct load_sum *from, const struct load_sum *to)
 {
-    double work = (double)(to->cycles_busy - from->cycles_busy);
-    double all = work + (double)(to->cycles_idle - from->cycles_idle);
+    double work = (double)(to->busy - from->busy);
+    double all = work + (double)(to->idle - from->idle);
     return all > 0 ? work / all : 0;
 }
 
@@ -92,11 +99,11 @@ void load_report_progress(struct load_report *r, struct crowd *const *crowds, en
                 time_text(fine_histogram_quantile(&all, .99), p99));
     if (s.n_unsent > 0)
         fprintf(stderr, "  %" PRIu64 " late", s.n_unsent);
-    if (failed(&s) + s.refused + s.closed + s.broken > 0)
+    if (failed(&s) + connection_losses(&s) > 0)
         fprintf(stderr, "  %" PRIu64 " failed", failed(&s));
-    if (s.refused + s.closed + s.broken > 0)
-        fprintf(stderr, "  %" PRIu64 " connections refused, %" PRIu64 " ended", s.refused,
-                s.closed + s.broken);
+    if (connection_losses(&s) > 0)
+        fprintf(stderr, "  %" PRIu64 " connections not made, %" PRIu64 " ended",
+                s.refused + s.unreachable + s.tls_failed, s.closed + s.cut + s.broken);
     fputc('\n', stderr);
 }
 
@@ -118,10 +125,10 @@ static void table(const struct load_report *r)
     const struct load_sum *a = &r->from, *b = &r->to, *e = &r->end;
     double time = seconds(b->at - a->at), mine = busy(a, b);
 
-    printf("\n%u connection%s x %u %s%s to %s over %s, %u lcore%s, %.2f s", o->n_conns,
+    printf("\n%u connection%s x %u %s%s to %s over %s, %u %s%s, %.2f s", o->n_conns,
            o->n_conns == 1 ? "" : "s", o->plan.streams, o->plan.framing->stream,
            o->plan.streams == 1 ? "" : "s", o->authority, r->driver, r->n_lcores,
-           r->n_lcores == 1 ? "" : "s", time);
+           o->over_dpdk ? "lcore" : "thread", r->n_lcores == 1 ? "" : "s", time);
     if (o->rate > 0)
         printf(", %.0f req/s wanted", o->rate);
     printf("\n  %-12s %.0f /s\n", "answered", (double)(b->done - a->done) / time);
@@ -137,12 +144,13 @@ static void table(const struct load_report *r)
            " lost\n",
            "in all", e->asked, e->done, e->status_2, e->status_3, e->status_4, e->status_5,
            e->reset, e->timeout, e->lost);
-    printf("  %-12s %" PRIu64 " made, %" PRIu64 " refused, %" PRIu64
-           " ended by the server, %" PRIu64 " ended for its faults; %" PRIu64
-           " segments sent again\n",
-           "connections", e->connected, e->refused, e->closed, e->broken, e->retransmits);
+    printf("  %-12s %" PRIu64 " made, %" PRIu64 " refused, %" PRIu64 " unreachable, %" PRIu64
+           " without TLS; ended by the server: %" PRIu64 " closed, %" PRIu64 " reset, %" PRIu64
+           " for its faults; %" PRIu64 " segments sent again\n",
+           "connections", e->connected, e->refused, e->unreachable, e->tls_failed, e->closed,
+           e->cut, e->broken, e->retransmits);
     if (e->fault)
-        printf("  %-12s %s\n", "the fault", e->fault);
+        printf("  %-12s %s\n", "last fault", e->fault);
     if (b->n_unsent > 0)
         printf("  %-12s %" PRIu64 " requests were due and not asked: no %s was free\n", "late",
                b->n_unsent, o->plan.framing->stream);

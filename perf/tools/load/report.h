@@ -10,7 +10,7 @@ struct load_sum {
 #define LOAD_FIELD(name) uint64_t name;
     LOAD_COUNTS(LOAD_FIELD)
 #undef LOAD_FIELD
-    uint64_t n_open, n_under_way, n_unsent, cycles_busy, cycles_idle, retransmits;
+    uint64_t n_open, n_under_way, n_unsent, busy, idle, retransmits;
     const char *fault;
 };
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <openssl/err.h>
 #include <openssl/ssl.h>
 
 #include "base/types.h"
@@ -13,6 +14,7 @@ struct load_tls {
     SSL_CTX *ctx;
     struct nj_tls_aead *aead;
     struct nj_tls_kdf *kdf;
+    const char *alpn, *server_name;
     uint8_t plain[NJ_TLS_OPEN_ROOM];
 };
 
@@ -21,6 +23,7 @@ struct load_tls_conn {
     SSL *ssl;                 /* until the handshake has ended */
     BIO *in, *out;            /* owned by ssl */
     bool established, closed; /* the peer has sent close_notify */
+    const char *fault;
     uint8_t client_secret[NJ_TLS_SECRET_BYTES_MAX], server_secret[NJ_TLS_SECRET_BYTES_MAX];
     struct nj_tls_keys read, write;
     struct nj_tls_expanded *expanded[2]; /* of read, of write */
@@ -34,7 +37,7 @@ static void on_secret(const SSL *ssl, const char *line)
     nj_tls_read_secret_line(line, "SERVER_TRAFFIC_SECRET_0", c->server_secret);
 }
 
-struct load_tls *load_tls_new(const char *alpn)
+struct load_tls *load_tls_new(const char *alpn, const char *server_name)
 {
     struct load_tls *t = calloc(1, sizeof *t);
     uint32_t n = (uint32_t)strlen(alpn);
@@ -42,6 +45,8 @@ struct load_tls *load_tls_new(const char *alpn)
 
     if (!t)
         return NULL;
+    t->alpn = alpn;
+    t->server_name = server_name;
     memcpy(protocols + 1, alpn, n);
     t->ctx = SSL_CTX_new(TLS_client_method());
     t->aead = nj_tls_aead_new(NJ_TLS_ENGINE_AUTO);
@@ -83,7 +88,8 @@ struct load_tls_conn *load_tls_open(struct load_tls *t)
     c->ssl = SSL_new(t->ctx);
     c->in = BIO_new(BIO_s_mem());
     c->out = BIO_new(BIO_s_mem());
-    if (!c->ssl || !c->in || !c->out) {
+    if (!c->ssl || !c->in || !c->out ||
+        (t->server_name && SSL_set_tlsext_host_name(c->ssl, t->server_name) != 1)) {
         BIO_free(c->in);
         BIO_free(c->out);
         load_tls_close(c);
@@ -116,10 +122,53 @@ bool load_tls_is_closed(const struct load_tls_conn *c)
     return c->closed;
 }
 
+const char *load_tls_fault(const struct load_tls_conn *c)
+{
+    return c->fault         ? c->fault
+           : c->established ? "a record of TLS that is not valid, or an alert"
+                            : "the TLS handshake failed";
+}
+
+static const char *other_protocol(const struct load_tls_conn *c)
+{
+    return strcmp(c->of->alpn, "h2") == 0 ? "the server has no HTTP/2 over TLS (--http1)"
+                                          : "the server has no HTTP/1.1 over TLS";
+}
+
+/* For a user of the program; NULL: unknown. */
+static const char *handshake_fault(const struct load_tls_conn *c, unsigned long error)
+{
+    switch (ERR_GET_REASON(error)) {
+    case SSL_R_TLSV1_ALERT_PROTOCOL_VERSION:
+    case SSL_R_UNSUPPORTED_PROTOCOL:
+        return "the server has no TLS 1.3";
+    case SSL_R_TLSV1_ALERT_NO_APPLICATION_PROTOCOL:
+        return other_protocol(c);
+    default:
+        return ERR_reason_error_string(error);
+    }
+}
+
+/* A server without ALPN (RFC 7301) speaks HTTP/1.1. */
+static bool has_protocol(struct load_tls_conn *c)
+{
+    const uint8_t *name = NULL;
+    unsigned n = 0;
+
+    SSL_get0_alpn_selected(c->ssl, &name, &n);
+    if (n == 0)
+        return strcmp(c->of->alpn, "http/1.1") == 0;
+    return n == strlen(c->of->alpn) && memcmp(name, c->of->alpn, n) == 0;
+}
+
 static bool establish(struct load_tls_conn *c)
 {
     uint16_t cipher = SSL_CIPHER_get_protocol_id(SSL_get_current_cipher(c->ssl));
 
+    if (!has_protocol(c)) {
+        c->fault = other_protocol(c);
+        return false;
+    }
     c->established = nj_tls_cipher_is_known(cipher) &&
                      nj_tls_keys_derive(&c->read, c->of->kdf, cipher, c->server_secret) &&
                      nj_tls_keys_derive(&c->write, c->of->kdf, cipher, c->client_secret);
@@ -132,10 +181,14 @@ bool load_tls_handshake(struct load_tls_conn *c, const struct nj_tls_src *record
     for (uint32_t i = 0; i < n_src; i++)
         if (BIO_write(c->in, record[i].p, (int)record[i].n_bytes) != (int)record[i].n_bytes)
             return false;
+    ERR_clear_error();
     int result = SSL_do_handshake(c->ssl);
     if (result == 1)
         return establish(c);
-    return SSL_get_error(c->ssl, result) == SSL_ERROR_WANT_READ;
+    if (SSL_get_error(c->ssl, result) == SSL_ERROR_WANT_READ)
+        return true;
+    c->fault = handshake_fault(c, ERR_peek_error());
+    return false;
 }
 
 uint32_t load_tls_output(struct load_tls_conn *c, const uint8_t **data)

@@ -19,8 +19,9 @@ static inline uint32_t load_tls_sealed_bytes(uint32_t n)
     return n + (n + NJ_TLS_CONTENT_MAX - 1) / NJ_TLS_CONTENT_MAX * NJ_TLS_RECORD_OVERHEAD;
 }
 
-/* `alpn`: the only protocol (RFC 7301). NULL: no memory, or OpenSSL cannot be used. */
-struct load_tls *load_tls_new(const char *alpn);
+/* `alpn`: the only protocol (RFC 7301). `server_name`: for SNI (RFC 6066 3), or NULL. Both stay the
+ * caller's. NULL: no memory, or OpenSSL cannot be used. */
+struct load_tls *load_tls_new(const char *alpn, const char *server_name);
 void load_tls_free(struct load_tls *t);
 
 /* Begins a handshake, whose first output is the ClientHello. NULL: no memory. */
@@ -30,6 +31,9 @@ void load_tls_close(struct load_tls_conn *c);
 bool load_tls_is_established(const struct load_tls_conn *c);
 /* The peer has said that it sends nothing more (close_notify). */
 bool load_tls_is_closed(const struct load_tls_conn *c);
+
+/* Why the last call failed. A static text. */
+const char *load_tls_fault(const struct load_tls_conn *c);
 
 /* Processes a record of the handshake. False: it failed. */
 bool load_tls_handshake(struct load_tls_conn *c, const struct nj_tls_src *record, uint32_t n_src);
