@@ -18,6 +18,7 @@ NOBODY = 65534
 LOCAL, LOCAL6, ELSEWHERE = ("127.0.0.1", 9180), ("::1", 9180), ("127.0.0.1", 9181)
 WRITE, READ = "write-" + 32 * "w", "read-" + 32 * "r"
 LOOPBACK_MAX, ADDRESS_MAX = 128, 16  # connections, lib/mgmt/listener.c
+SUBSCRIBERS_MAX = 128  # lib/mgmt/events.h
 OPEN = ("/health", "/ready")
 POLICY = """[limits]
 max_headers = 64
@@ -34,6 +35,16 @@ file = {folder}/networks
 [server]
 allow = local
 """
+
+
+def read_until(s, end):
+    data = b""
+    while end not in data:
+        part = s.recv(65536)
+        if not part:
+            raise EOFError(data)
+        data += part
+    return data
 
 
 def write_token(path, token, mode=0o600):
@@ -116,7 +127,7 @@ class Tokens(Listener):
                 self.assertEqual((405, allowed), (answer.status, answer.headers["Allow"]))
 
     def test_paths(self):
-        for path in ("/", "/health/", "//health", "/health%00", "/%68ealth", "/HEALTH",
+        for path in ("/health/", "//health", "/health%00", "/%68ealth", "/HEALTH",
                      "/api/v1/../../health", "/../../../etc/passwd", "/api/v1/reload/"):
             with self.subTest(path):
                 self.assertEqual(404, self.status("unix", "GET", path))
@@ -137,6 +148,33 @@ class Tokens(Listener):
             self.assertEqual(200, self.status(ELSEWHERE, "GET", path))
         self.assertEqual(403, self.status(ELSEWHERE, "GET", "/version"))
         self.assertEqual(403, self.status(ELSEWHERE, "POST", "/api/v1/reload", token=WRITE))
+
+    def test_the_page_is_for_those_here(self):
+        for at, expected in ("unix", 200), (LOCAL, 200), (ELSEWHERE, 403):
+            self.assertEqual(expected, self.status(at, "GET", "/"))
+
+    def test_events(self):
+        """A state is one for all subscribers; one that leaves makes room."""
+        head = b" /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        with management.connect(self.world.management) as s:
+            s.sendall(b"HEAD" + head + b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            self.assertIn(b"text/event-stream", read_until(s, b"\r\n\r\nok\n"))
+        clients = [management.connect(self.world.management) for _ in range(SUBSCRIBERS_MAX)]
+        for s in clients:
+            self.addCleanup(s.close)
+            s.sendall(b"GET" + head)
+        states = {read_until(s, b"event: state").partition(b"event: server")[2] for s in clients}
+        self.assertLess(len(states), 5)
+        self.assertIn(b'data: {"version":', states.pop())
+
+        def status():
+            with management.connect(self.world.management) as s:
+                s.sendall(b"GET" + head)
+                return s.recv(12)[9:]
+        self.assertEqual(b"503", status())
+        clients.pop().close()
+        until("there is room", lambda: status() == b"200")
+        self.assertEqual(401, self.status(LOCAL, "GET", "/api/v1/events"))
 
     def test_a_page_of_another_name(self):
         """DNS rebinding: a browser here asks on behalf of a page of evil.example."""

@@ -23,7 +23,7 @@ GROUP = 12345  # of no other user, and without a name
 NONE = {name: 0 for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")}
 # Threads with the list of allowed calls; the supervisor and the main thread have the same name.
 CONFINED = re.compile(r"nj-lcore-main|rte-worker-|lcore-worker-|nj-reader|nj-pages|nj-access|"
-                      r"nj-management")
+                      r"nj-management|nj-mgmt-slow")
 
 
 def threads_of(pid):

@@ -17,7 +17,7 @@ Test(mgmt_routes, paths_and_methods)
         {"/api/v1/reload", "POST", NULL},
         {"/api/v1/reload", "GET", "POST"},
         {"/api/v1/reload", "OPTIONS", "POST"},
-        {"/", "GET", ""},
+        {"/", "GET", NULL},
         {"", "GET", ""},
         {"/healt", "GET", ""},
         {"/health/", "GET", ""},
