@@ -21,14 +21,17 @@ uint32_t nj_command_ring_run(struct nj_command_ring *ring, void *target, nj_ns n
     uint32_t put = atomic_load_explicit(&ring->n_put, memory_order_acquire);
     uint32_t n = 0;
 
-    while (ring->n_run != put) {
-        struct nj_command *command = ring->slot[ring->n_run % NJ_COMMANDS_MAX];
-        n++;
-        if (!command->run(command, target, now))
-            break;
-        atomic_store_explicit(&ring->n_done, ++ring->n_run, memory_order_release);
+    for (uint32_t i = ring->n_run; i != put; i++) {
+        struct nj_command **slot = &ring->slot[i % NJ_COMMANDS_MAX], *command = *slot;
+        n += command != NULL;
+        if (command && !command->run(command, target, now))
+            continue;
+        *slot = NULL;
+        if (i == ring->n_run)
+            atomic_store_explicit(&ring->n_done, ++ring->n_run, memory_order_release);
         /* The last access: the producer may free it from here on. */
-        atomic_store_explicit(&command->is_done, true, memory_order_release);
+        if (command)
+            atomic_store_explicit(&command->is_done, true, memory_order_release);
     }
     return n;
 }

@@ -96,6 +96,11 @@ static bool is_alone(const void *stream)
     return nj_h2_first_stream(h2) == stream && !nj_h2_next_stream(stream);
 }
 
+static bool is_reset(const void *stream)
+{
+    return nj_h2_stream_is_reset(stream);
+}
+
 static uint64_t id(const void *stream)
 {
     const struct nj_conn *c = nj_h2_user(nj_h2_stream_conn(stream));
@@ -106,7 +111,7 @@ static uint64_t id(const void *stream)
 #define H2_FRAMING                                                                                 \
     .respond = respond, .respond_cached = respond_cached, .trailers = trailers, .resume = resume,  \
     .consume = consume, .reset = reset, .send_continue = send_continue, .prioritize = prioritize,  \
-    .blocked_by = blocked_by, .is_alone = is_alone, .id = id
+    .blocked_by = blocked_by, .is_alone = is_alone, .is_reset = is_reset, .id = id
 #define TLS                                                                                        \
     .tls_suite = nj__conn_tls_suite, .client_cert = nj__conn_tls_cert,                             \
     .identity = nj__conn_tls_identity
@@ -193,6 +198,11 @@ static bool is_alone_h1(const void *h1)
     return true;
 }
 
+static bool is_reset_h1(const void *h1)
+{
+    return nj_h1_is_reset(h1);
+}
+
 static uint64_t id_h1(const void *h1)
 {
     const struct nj_conn *c = nj_h1_user(h1);
@@ -204,7 +214,7 @@ static uint64_t id_h1(const void *h1)
     .respond = respond_h1, .respond_cached = respond_cached_h1, .trailers = trailers_h1,           \
     .resume = resume_h1, .consume = consume_h1, .reset = reset_h1,                                 \
     .send_continue = send_continue_h1, .prioritize = prioritize_h1, .blocked_by = blocked_by_h1,   \
-    .is_alone = is_alone_h1, .id = id_h1
+    .is_alone = is_alone_h1, .is_reset = is_reset_h1, .id = id_h1
 
 static const struct nj_framing h1_framing = {H1_FRAMING};
 static const struct nj_framing h1_tls_framing = {H1_FRAMING, TLS};

@@ -138,7 +138,8 @@ enum nj_why nj__transfer_why(const struct nj_txn *t)
 
 /* --- places ---------------------------------------------------------------------------------- */
 
-/* The open request at a place; NULL: there is none, or its connection is about to be freed. */
+/* The open request at a place; NULL: there is none, or it is about to end, as one that was reset.
+ */
 struct nj_txn *nj__transfer_running_at(const struct nj_conns *cs, uint32_t place)
 {
     const struct nj_pool *pool = &cs->txns.pool;
@@ -146,7 +147,8 @@ struct nj_txn *nj__transfer_running_at(const struct nj_conns *cs, uint32_t place
     if (place >= pool->n_touched)
         return NULL;
     struct nj_txn *t = nj_pool_at(pool, place);
-    return t->set == &cs->txns && t->stream && nj_list_linked(&nj__conn_of(t)->node) ? t : NULL;
+    bool is_open = t->set == &cs->txns && t->stream && nj_list_linked(&nj__conn_of(t)->node);
+    return is_open && !t->framing->is_reset(t->stream) ? t : NULL;
 }
 
 /* The request after *at, among the next places of a part. *n_left counts those. */

@@ -179,6 +179,8 @@ void nj_h1_consume(struct nj_h1 *h, size_t n_bytes);
  * alone: the connection ends, without a response if none has begun. What that output could not
  * write, because the sink had no room, is discarded; then nj_h1_must_reset(). */
 void nj_h1_reset(struct nj_h1 *h);
+/* Was it called for the open request? */
+bool nj_h1_is_reset(const struct nj_h1 *h);
 /* The body had no bytes, and nj_h1_resume() was not called since. */
 bool nj_h1_is_blocked_by_body(const struct nj_h1 *h);
 /* Number of the open request in its connection, from 1. */

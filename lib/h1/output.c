@@ -104,6 +104,11 @@ void nj__h1_send_small_body(struct nj_h1 *h)
         send_piece(h, (uint32_t)n);
 }
 
+bool nj_h1_is_reset(const struct nj_h1 *h)
+{
+    return h->reset;
+}
+
 bool nj_h1_is_blocked_by_body(const struct nj_h1 *h)
 {
     return h->deferred && !h->reset && !h->write_closed;

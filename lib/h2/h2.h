@@ -198,6 +198,8 @@ void nj_h2_reset_stream(struct nj_h2_stream *st, uint32_t error);
 /* Why the response body of a stream makes no progress. */
 enum nj_blocked_by nj_h2_stream_blocked_by(const struct nj_h2_stream *st);
 uint32_t nj_h2_stream_id(const struct nj_h2_stream *st);
+/* It was reset by either side, or its connection ends: nothing more is sent. */
+bool nj_h2_stream_is_reset(const struct nj_h2_stream *st);
 
 /* Iterate over the streams passed to on_request that have neither ended nor been reset, oldest
  * first; NULL after the last. During the iteration only nj_h2_reset_stream() may be called on them.

@@ -117,6 +117,11 @@ enum nj_blocked_by nj_h2_stream_blocked_by(const struct nj_h2_stream *st)
     return st->h->send_window <= 0 ? NJ_BLOCKED_BY_CONN_WINDOW : NJ_BLOCKED_BY_NOTHING;
 }
 
+bool nj_h2_stream_is_reset(const struct nj_h2_stream *st)
+{
+    return st->reset || st->h->end;
+}
+
 static struct nj_h2_stream *next_shown(const struct nj_h2 *h, const struct nj_list *n)
 {
     for (; n != &h->streams; n = n->next) {

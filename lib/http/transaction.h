@@ -59,6 +59,8 @@ struct nj_framing {
     enum nj_blocked_by (*blocked_by)(const void *stream);
     /* No other request of its connection is open. */
     bool (*is_alone)(const void *stream);
+    /* reset() was called, or its connection ends: the stream closes with the next output. */
+    bool (*is_reset)(const void *stream);
     /* Identifies the request among those of its shard: nj_txn_id(). NULL: nothing is kept for
      * management. */
     uint64_t (*id)(const void *stream);

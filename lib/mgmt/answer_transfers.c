@@ -28,7 +28,7 @@ static bool read_params(const char *params, uint32_t n_max, struct nj_mgmt_trans
         return true;
     if (*params >= '0' && *params <= '9') {
         unsigned long n = strtoul(params, &end, 10);
-        f->n_max = (uint32_t)n;
+        f->n_shown = (uint32_t)n;
         if (n == 0 || n > n_max)
             return false;
         if (*end == '\0')
@@ -39,13 +39,6 @@ static bool read_params(const char *params, uint32_t n_max, struct nj_mgmt_trans
         return false;
     params += sizeof by_client - 1;
     return nj_mgmt_parse_network(params, strlen(params), &f->of) && nj_net_has(&f->of, &f->of.addr);
-}
-
-static int compare_rates(const void *a, const void *b)
-{
-    const struct nj_mgmt_transfer *x = a, *y = b;
-
-    return (x->bytes_per_s < y->bytes_per_s) - (x->bytes_per_s > y->bytes_per_s);
 }
 
 static void add_path(const struct nj_transfer *t, struct nj__doc one)
@@ -92,21 +85,17 @@ bool nj__answer_transfers(const struct nj_mgmt_view *v, const char *params, stru
 {
     bool is_telemetry = nj__doc_is_telemetry(d);
     uint32_t n_max = is_telemetry ? SHOWN_MAX_TELEMETRY : SHOWN_MAX;
-    struct nj_mgmt_transfers_filter f = {.n_max = is_telemetry ? SHOWN_TELEMETRY : SHOWN};
+    struct nj_mgmt_transfers_filter f = {.n_shown = is_telemetry ? SHOWN_TELEMETRY : SHOWN};
     struct nj_mgmt_transfers_answer a = {0};
 
     if (!read_params(params, n_max, &f))
         return false;
-    uint32_t n_shown = f.n_max;
-    f.n_max = 0; /* the fastest are among all */
     if (v->transfers && !nj_mgmt_transfers_list(v->transfers, &f, NJ_MGMT_WAIT_DEFAULT, &a))
         d.of->is_incomplete = true;
     nj__doc_uint(d, "running", a.n_found);
     nj__doc_uint(d, "lcores_missing", a.n_missing);
     struct nj__doc list = nj__doc_list(d, "transfers", "transfer");
-    if (a.n > 0)
-        qsort(a.at, a.n, sizeof *a.at, compare_rates);
-    for (uint32_t i = 0; i < a.n && i < n_shown; i++)
+    for (uint32_t i = 0; i < a.n; i++)
         add_transfer(&a.at[i], i, list);
     nj_mgmt_transfers_release(&a);
     return true;

@@ -9,6 +9,7 @@
 #include "base/thread_start_on_cpus.h"
 #include "log/log.h"
 #include "log/log_writer.h"
+#include "mgmt/transfers.h"
 #include "rights/syscall_filter.h"
 #include "telem/counters_conn.h"
 #include "telem/counters_http.h"
@@ -154,6 +155,7 @@ static void *supervise(void *supervisor)
         nj__lcore_watch_tick(&v->lcore_watch, of->shards);
         tick_service(v, now);
         nj__policy_end_due(of->policy, now);
+        nj_mgmt_transfers_tick(of->view->transfers);
         if (v->is_stopping)
             continue;
         nj__policy_apply_hours(of->policy);

@@ -465,6 +465,30 @@ Test(conn_transfers, a_connection_of_http1_ends)
     hr_free(h);
 }
 
+/* The RST_STREAM waits for room, since the client does not read, and has another request. */
+Test(conn_transfers, one_that_was_reset_already)
+{
+    struct hr *h = start(NULL);
+    struct hr_client *c = hr_connect(h);
+
+    hr_get(c, "/wait");
+    hr_settle(h);
+    c->p->manual = true;
+    c->p->rcv_wnd = 2000;
+    hr_get(c, "/big");
+    hr_settle(h);
+    cr_assert_eq(snapshot(h), 2);
+    struct nj_transfer_id id = found[found[0].n_done == 0].id;
+    struct nj_transfer_end_command e = {.id = id};
+    for (uint32_t i = 0; i < 2; i++) {
+        nj_transfer_end_begin(&e);
+        run(h, &e.command);
+        cr_expect_eq(e.was_running, i == 0);
+    }
+    cr_expect(snapshot(h) == 1 && h->r->s->conns.txns.pool.n_used == 2);
+    hr_free(h);
+}
+
 /* Its RST_STREAM would never leave. */
 Test(conn_transfers, a_client_that_reads_nothing)
 {

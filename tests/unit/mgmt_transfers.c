@@ -12,7 +12,7 @@
 #include "support/shard_rig.h"
 
 #define LONG  (100 * NJ_SEC) /* an answer comes before */
-#define SHORT (20 * NJ_MS)   /* none comes */
+#define SHORT (60 * NJ_MS)   /* none comes */
 #define N     2u
 
 /* A shard that a thread steps, unless it is stopped. */
@@ -94,7 +94,8 @@ static struct nj_mgmt_transfers_answer list(nj_ns wait)
 {
     struct nj_mgmt_transfers_answer a;
 
-    cr_assert(nj_mgmt_transfers_list(m, &(struct nj_mgmt_transfers_filter){0}, wait, &a));
+    cr_assert(
+        nj_mgmt_transfers_list(m, &(struct nj_mgmt_transfers_filter){.n_shown = 9}, wait, &a));
     return a;
 }
 
@@ -151,8 +152,45 @@ Test(mgmt_transfers, an_lcore_that_does_not_answer)
     struct nj_mgmt_network_end e = nj_mgmt_network_end(m, &nobody, SHORT);
     cr_expect(e.n_ended == 0 && e.n_missing == 1);
     atomic_store(&lcores[1].is_stopped, false);
-    a = list(LONG); /* after the late answers */
+    a = list(LONG); /* asked before the end of one */
+    cr_expect(a.n_missing == 0 && a.n == 3, "%u", a.n);
+    nj_mgmt_transfers_release(&a);
+    a = list(LONG);
     cr_expect(a.n_missing == 0 && a.n == 2, "%u", a.n);
+    nj_mgmt_transfers_release(&a);
+    finish();
+}
+
+/* A list that came late is the next answer; what was ended late is ended. */
+Test(mgmt_transfers, late_answers)
+{
+    const struct nj_mgmt_transfers_filter other = {.n_shown = 9, .class_of = "other"};
+    struct nj_mgmt_transfers_answer a;
+
+    start(NULL);
+    a = list(LONG);
+    struct nj_transfer_id id = a.at[0].of.id;
+    uint32_t late = id.shard;
+    nj_mgmt_transfers_release(&a);
+    stop(&lcores[late]);
+    a = list(SHORT);
+    cr_expect(a.n == 2 && a.n_missing == 1);
+    nj_mgmt_transfers_release(&a);
+    cr_expect_eq(nj_mgmt_transfer_end(m, &id, SHORT), NJ_MGMT_NO_ANSWER);
+    cr_expect_eq(nj_mgmt_transfer_end(m, &id, SHORT), NJ_MGMT_NO_ANSWER, "one at a time");
+    atomic_store(&lcores[late].is_stopped, false);
+    cr_expect_eq(nj_mgmt_transfer_end(m, &id, LONG), NJ_MGMT_NOT_RUNNING);
+    nj_mgmt_transfers_tick(m);
+    stop(&lcores[late]);
+    a = list(SHORT);
+    cr_expect(a.n == 4 && a.n_missing == 0, "before it ended one: %u", a.n);
+    nj_mgmt_transfers_release(&a);
+    a = list(SHORT);
+    cr_expect(a.n == 2 && a.n_missing == 1, "an answer is used once");
+    nj_mgmt_transfers_release(&a);
+    atomic_store(&lcores[late].is_stopped, false);
+    cr_assert(nj_mgmt_transfers_list(m, &other, LONG, &a));
+    cr_expect(a.n == 0 && a.n_missing == 0, "a late answer to another question is none");
     nj_mgmt_transfers_release(&a);
     finish();
 }
@@ -172,18 +210,21 @@ Test(mgmt_transfers, an_lcore_that_ends_before_it_answers)
 
 Test(mgmt_transfers, a_bounded_answer)
 {
-    const struct nj_mgmt_transfers_filter one = {.n_max = 1}, none = {.class_of = "none"};
+    const struct nj_mgmt_transfers_filter one = {.n_shown = 1},
+                                          none = {.n_shown = 9, .class_of = "none"};
     struct nj_mgmt_transfers_answer a;
 
     start(NULL);
     cr_assert(nj_mgmt_transfers_list(m, &one, LONG, &a));
-    cr_expect(a.n == 2 && a.n_found == 4);
+    cr_assert(a.n == 1 && a.n_found == 4);
     nj_mgmt_transfers_release(&a);
     cr_assert(nj_mgmt_transfers_list(m, &none, LONG, &a));
     cr_expect(a.n == 0 && a.n_found == 0);
     nj_mgmt_transfers_release(&a);
     a = list(LONG);
-    cr_expect_eq(a.n, 4, "with more room than before");
+    cr_assert_eq(a.n, 4);
+    for (uint32_t i = 1; i < 4; i++)
+        cr_expect(a.at[i].bytes_per_s <= a.at[i - 1].bytes_per_s);
     nj_mgmt_transfers_release(&a);
     finish();
 }
