@@ -61,7 +61,7 @@ const struct ctl_command ctl_commands[CTL_N_COMMANDS] = {
     [CTL_CMD_TOP] =
         {"top", "",
          "lcores, classes, clients and refusals on the terminal, with their rates, once "
-         "per second; its keys change limits. Also: nightjar top",
+         "per second; its keys change limits, end transfers and block clients. Also: nightjar top",
          0, 0, TOP_S},
 };
 
@@ -98,6 +98,8 @@ const struct ctl_top_key ctl_top_keys[] = {
     {"r", "refused connections and requests, and actions against clients, by reason"},
     {"s", "sort by the next column"},
     {"/", "show only rows with a text; Esc: all"},
+    {"x", "end the selected transfer, after a question"},
+    {"b", "block the client of the selected row for ten minutes, after a question"},
     {"e", "change limits of the selected class, as KEY=VALUE,KEY=VALUE"},
     {"+ -", "make the rate of the selected class a quarter larger, or a fifth smaller"},
     {"p", "pause, and go on"},

@@ -78,7 +78,7 @@ void ctl_print_table(FILE *out, json_t *list, const struct ctl_column *columns, 
 /* Print any answer: a line for each value, those of objects further to the right; several objects
  * of scalars, and lists of several objects, as tables. */
 void ctl_print_object(FILE *out, json_t *object);
-/* Print a text of the server: control characters become '?'. */
+/* Print a text of the server: what ctl_is_shown() refuses becomes '?', but a newline. */
 void ctl_print_text(FILE *out, const char *text);
 
 /* --- commands.c ----------------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_escape_utf8.h"
 #include "ctl/ctl.h"
 #include "ctl/format.h"
 
@@ -40,21 +41,26 @@ static void format_value(const json_t *value, enum ctl_unit unit, char text[CELL
 
 void ctl_print_text(FILE *out, const char *text)
 {
-    for (const char *p = text; *p; p++) {
-        bool is_c1 = (uint8_t)p[0] == 0xc2 && (uint8_t)p[1] >= 0x80 && (uint8_t)p[1] < 0xa0;
-        if (is_c1)
-            p++;
-        fputc(is_c1 || ((uint8_t)*p < 0x20 && *p != '\n') || *p == 0x7f ? '?' : *p, out);
+    struct nj_str s = {text, (uint32_t)strlen(text)};
+
+    while (s.n_bytes > 0) {
+        const char *one = s.p;
+        uint32_t code = nj_utf8_next(&s);
+        if (code == '\n' || ctl_is_shown(code))
+            fwrite(one, 1, (size_t)(s.p - one), out);
+        else
+            fputc('?', out);
     }
 }
 
-/* Characters of UTF-8, as if each were a column wide. */
+/* Characters of UTF-8 and invalid bytes, as if each were a column wide. */
 static size_t width_of(const char *text)
 {
+    struct nj_str s = {text, (uint32_t)strlen(text)};
     size_t n = 0;
 
-    for (; *text; text++)
-        n += ((uint8_t)*text & 0xc0) != 0x80;
+    for (; s.n_bytes > 0; n++)
+        nj_utf8_next(&s);
     return n;
 }
 

@@ -199,10 +199,12 @@ static void put_lcores(struct pen *p, json_t *model)
     put_line(p, TOP_NORMAL, t.text);
 }
 
-/* Why there is no answer, or the server not ready; what else is wrong. */
+/* Why there is no answer; what is wrong, which has the reasons why the server is not ready, unless
+ * it cannot tell that. */
 static void put_reason(struct pen *p, json_t *model, const struct top_contact *contact)
 {
-    json_t *why = json_object_get(model, "why"), *one;
+    json_t *problems = json_object_get(model, "problems"), *one,
+           *why = json_array_size(problems) > 0 ? problems : json_object_get(model, "why");
     struct parts t = {.n = 0};
     size_t i;
 
@@ -314,8 +316,23 @@ static void put_tabs(struct pen *p, json_t *model, const struct top_view *v,
     put_line(p, TOP_BOLD, t.text);
 }
 
+/* Of the transfer with that id, which may have ended. */
+static const char *client_of(json_t *model, const char *id)
+{
+    const char *client = NULL;
+    json_t *row;
+    size_t i;
+
+    json_array_foreach(top_model_rows(model, TOP_TRANSFERS), i, row)
+    {
+        if (strcmp(top_row_id(row), id) == 0)
+            client = json_string_value(json_object_get(row, "client"));
+    }
+    return client ? client : "a client";
+}
+
 /* The last line: a question, what the last key did, or what keys there are. */
-static void put_foot(struct pen *p, const struct top_view *v)
+static void put_foot(struct pen *p, json_t *model, const struct top_view *v)
 {
     struct parts t = {.n = 0};
     bool is_input = v->mode == TOP_FILTER || v->mode == TOP_EDIT;
@@ -325,13 +342,18 @@ static void put_foot(struct pen *p, const struct top_view *v)
     else if (v->mode == TOP_EDIT && !v->message[0])
         add(&t, "limits of %s, KEY=VALUE: %s", v->class_of[0] ? v->class_of : "the server",
             v->input);
+    else if (v->mode == TOP_CONFIRM && v->what == TOP_END)
+        add(&t, "end the transfer %s of %s? (y: yes, other keys: no)", v->change,
+            client_of(model, v->change));
+    else if (v->mode == TOP_CONFIRM && v->what == TOP_BLOCK)
+        add(&t, "block %s for 10 minutes? (y: yes, other keys: no)", v->change);
     else if (v->mode == TOP_CONFIRM)
         add(&t, "change %s: %s? (y: yes, + -: more or less, other keys: no)",
             v->class_of[0] ? v->class_of : "the server", v->change);
     else if (v->message[0])
         add(&t, "%s", v->message);
     else
-        add(&t, "h help  q quit  s sort  / filter  e + - limit  p pause  "
+        add(&t, "h help  q quit  s sort  / filter  e + - limit  x end  b block  p pause  "
                 "c classes  l clients  t transfers  r refusals");
     if (is_input)
         p->f->cursor = t.n < p->width ? (unsigned)t.n : p->width - 1;
@@ -380,7 +402,7 @@ struct top_frame top_frame_new(json_t *model, struct top_view *v, const struct t
     while (f.n < last)
         put_line(&p, TOP_NORMAL, "");
     p.n_max = f.lines ? last + 1 : 0;
-    put_foot(&p, v);
+    put_foot(&p, model, v);
     top_list_free(&list);
     return f;
 }

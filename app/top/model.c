@@ -112,6 +112,19 @@ static json_t *find(json_t *index, json_t *object, const char *key)
 
 /* --- the head ------------------------------------------------------------------------------- */
 
+static json_t *texts_of(json_t *list, const char *key)
+{
+    json_t *texts = json_array(), *one;
+    size_t i;
+
+    json_array_foreach(list, i, one)
+    {
+        if (text(one, key))
+            json_array_append(texts, json_object_get(one, key));
+    }
+    return texts;
+}
+
 static void set_server(json_t *model, json_t *now)
 {
     json_t *version = json_object_get(now, "version");
@@ -122,6 +135,9 @@ static void set_server(json_t *model, json_t *now)
     copy(model, now, "ready");
     copy(model, now, "why");
     copy(model, now, "commands");
+    if (json_object_get(now, "problems"))
+        json_object_set_new(model, "problems",
+                            texts_of(list_of(now, "problems", "problems"), "text"));
     if (started && strptime(started, "%Y-%m-%dT%H:%M:%SZ", &tm)) {
         double up = number(now, "wall_s") - (double)timegm(&tm);
         json_object_set_new(model, "up_s", json_real(up > 0 ? up : 0));

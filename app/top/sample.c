@@ -117,9 +117,9 @@ json_t *top_sample(struct ctl_client *client, const struct top_query *query, cha
     static const struct {
         const char *name;
         unsigned panel;
-    } parts[] = {{"shards", ALWAYS},        {"stats", ALWAYS},        {"classes", ALWAYS},
-                 {"limits", ALWAYS},        {"clients", TOP_CLIENTS}, {"transfers", TOP_TRANSFERS},
-                 {"refused", TOP_REFUSALS}, {"abuse", TOP_REFUSALS}};
+    } parts[] = {{"shards", ALWAYS},           {"stats", ALWAYS},         {"classes", ALWAYS},
+                 {"limits", ALWAYS},           {"problems", ALWAYS},      {"clients", TOP_CLIENTS},
+                 {"transfers", TOP_TRANSFERS}, {"refused", TOP_REFUSALS}, {"abuse", TOP_REFUSALS}};
     json_t *sample = json_object(), *answer;
     char target[TARGET_BYTES];
 
@@ -150,13 +150,27 @@ json_t *top_sample(struct ctl_client *client, const struct top_query *query, cha
     return NULL;
 }
 
-bool top_change_limits(struct ctl_client *client, const char *body, char *why, size_t why_bytes)
+/* Did the server take a command that not all lcores have carried out? */
+static bool is_unanswered(const struct ctl_answer *a)
+{
+    json_t *root = json_loads(a->body, 0, NULL);
+    bool is = json_integer_value(json_object_get(root, "lcores_missing")) > 0;
+
+    json_decref(root);
+    return is;
+}
+
+bool top_post(struct ctl_client *client, const char *target, const char *body, char *why,
+              size_t why_bytes)
 {
     struct ctl_answer a;
-    bool ok = ctl_request(client, "/api/v1/limits", body, &a, why, why_bytes);
+    bool ok = ctl_request(client, target, body, &a, why, why_bytes);
 
     if (ok && !is_success(&a)) {
-        explain("/api/v1/limits", &a, why, why_bytes);
+        explain(target, &a, why, why_bytes);
+        ok = false;
+    } else if (ok && is_unanswered(&a)) {
+        snprintf(why, why_bytes, "an lcore has not answered; it may do it later");
         ok = false;
     }
     ctl_answer_free(&a);

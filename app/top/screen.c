@@ -241,15 +241,16 @@ static bool take_keys_of(void *top)
 
 /* --- the loop ------------------------------------------------------------------------------- */
 
-static void change_limits(struct top *t, struct ctl_client *client)
+static void change(struct top *t, struct ctl_client *client)
 {
+    static const char *const done[] = {
+        [TOP_LIMITS] = "changed", [TOP_END] = "ended", [TOP_BLOCK] = "blocked"};
     char body[2 * TOP_INPUT_BYTES], why[sizeof t->view.message - 20] = "";
+    const char *target = top_view_change(&t->view, body);
+    bool ok = top_post(client, target, body, why, sizeof why);
 
-    top_view_change(&t->view, body);
-    if (top_change_limits(client, body, why, sizeof why))
-        snprintf(t->view.message, sizeof t->view.message, "changed: %.200s", body);
-    else
-        snprintf(t->view.message, sizeof t->view.message, "not changed: %s", why);
+    snprintf(t->view.message, sizeof t->view.message, "%s%s: %.200s", ok ? "" : "not ",
+             done[t->view.what], ok ? body : why);
 }
 
 static void look(struct top *t)
@@ -261,7 +262,7 @@ static void look(struct top *t)
     if (client) {
         ctl_client_watch(client, STDIN_FILENO, take_keys_of, t);
         if (action == TOP_DO_CHANGE)
-            change_limits(t, client);
+            change(t, client);
         take_sample(t, client);
         ctl_client_free(client);
     } else if (t->sample) {

@@ -6,16 +6,16 @@
 #include <wchar.h>
 
 #include "base/json_escape_utf8.h"
+#include "ctl/format.h"
 #include "top/top.h"
 
 /* --- texts ---------------------------------------------------------------------------------- */
 
-/* The next character, in the encoding of the locale. Returns its width in columns, 1 or 2. A
- * character without a width may turn the direction of those that follow. */
+/* The next character, in the encoding of the locale. Returns its width in columns, 1 or 2. */
 static unsigned next_character(struct nj_str *s, char out[MB_LEN_MAX + 1])
 {
     uint32_t code = nj_utf8_next(s);
-    int width = code == NJ_UTF8_INVALID ? -1 : wcwidth((wchar_t)code);
+    int width = ctl_is_shown(code) ? wcwidth((wchar_t)code) : -1;
     mbstate_t state = {0};
     size_t n = width > 0 ? wcrtomb(out, (wchar_t)code, &state) : (size_t)-1;
 

@@ -46,10 +46,11 @@ void top_format_seconds(double s, char text[TOP_NUMBER_BYTES]); /* 12s, 4m05s, 2
  * A sample has "at_s" (of a clock that only goes forward), "wall_s" (UNIX time), "ready", "why" (a
  * list of texts), "commands" (their names: what the server can answer), and by the name of their
  * command the answers of the server: "version", "shards", "stats", "classes", "limits", "clients",
- * "transfers", "refused", "abuse".
+ * "transfers", "refused", "abuse", "problems".
  *
  * A model has:
  *   "version", "up_s", "ready", "why", "commands"
+ *   "problems" [TEXT]                 what is wrong, also while it is ready
  *   "lcores"  [{"lcore", "busy"}]     busy: a share from 0 to 1
  *   "totals"  {"requests_per_s", "tx_bits_per_s", "rx_bits_per_s", "refused_per_s", "connections",
  *              "open", "waiting"}
@@ -111,6 +112,9 @@ const char *top_row_id(json_t *row);
 
 enum top_mode { TOP_BROWSE, TOP_FILTER, TOP_EDIT, TOP_CONFIRM, TOP_HELP };
 
+/* What is asked of the server when it is confirmed. */
+enum top_change { TOP_LIMITS, TOP_END, TOP_BLOCK };
+
 struct top_view {
     enum top_panel panel;
     enum top_mode mode;
@@ -122,7 +126,8 @@ struct top_view {
     size_t at[TOP_N_PANELS], first[TOP_N_PANELS];
     size_t n_visible;             /* rows in the last frame */
     char input[TOP_INPUT_BYTES];  /* what is typed */
-    char change[TOP_INPUT_BYTES]; /* TOP_CONFIRM: KEY=VALUE,KEY=VALUE */
+    enum top_change what;         /* TOP_CONFIRM */
+    char change[TOP_INPUT_BYTES]; /* KEY=VALUE,KEY=VALUE; a transfer's id; an address */
     char class_of[64];            /* whose limit is changed; "": of the server */
     char message[256];            /* until the next key */
 };
@@ -143,7 +148,7 @@ enum top_key {
 enum top_action {
     TOP_DO_NOTHING,
     TOP_DO_ASK,    /* what is shown needs another sample */
-    TOP_DO_CHANGE, /* the body of the POST is top_view_change() */
+    TOP_DO_CHANGE, /* by a POST of top_view_change() */
     TOP_DO_QUIT,
 };
 
@@ -152,8 +157,8 @@ void top_view_init(struct top_view *v);
 enum top_action top_view_key(struct top_view *v, json_t *model, int key);
 /* Find the selected row in a list, and the first row of those that are visible. */
 void top_view_settle(struct top_view *v, const struct top_list *list, size_t n_visible);
-/* The change that was confirmed, as POST /api/v1/limits takes it. */
-void top_view_change(const struct top_view *v, char body[2 * TOP_INPUT_BYTES]);
+/* The body of the POST for what was confirmed. Returns its target. */
+const char *top_view_change(const struct top_view *v, char body[2 * TOP_INPUT_BYTES]);
 /* A rate as the server writes it, made a quarter larger, or a fifth smaller. False: it is none. */
 bool top_scale_rate(const char *rate, bool up, char out[TOP_NUMBER_BYTES]);
 
@@ -203,8 +208,9 @@ struct top_query {
  * one of its answers is none of nightjar. */
 json_t *top_sample(struct ctl_client *client, const struct top_query *query, char *why,
                    size_t why_bytes);
-/* Change limits. False, with the reason in `why`: they were not changed. */
-bool top_change_limits(struct ctl_client *client, const char *body, char *why, size_t why_bytes);
+/* POST a change. False, with the reason in `why`: it was not made. */
+bool top_post(struct ctl_client *client, const char *target, const char *body, char *why,
+              size_t why_bytes);
 
 /* --- screen.c ------------------------------------------------------------------------------- */
 

@@ -63,6 +63,50 @@ static void move(struct top_view *v, json_t *model, long by)
     top_list_free(&list);
 }
 
+/* NULL: there is none. */
+static json_t *selected_row(struct top_view *v, json_t *model)
+{
+    struct top_list list = list_of(v, model);
+
+    top_view_settle(v, &list, v->n_visible);
+    json_t *row = list.n > 0 ? list.rows[v->at[v->panel]] : NULL;
+    top_list_free(&list);
+    return row;
+}
+
+/* --- downloads and addresses ---------------------------------------------------------------- */
+
+/* Asks about a text of the selected row, which has these characters only; else says what to do. */
+static void ask_about(struct top_view *v, enum top_change what, const char *text,
+                      const char *characters, const char *otherwise)
+{
+    size_t n = text ? strlen(text) : 0;
+
+    if (n == 0 || n >= sizeof v->change || strspn(text, characters) < n) {
+        snprintf(v->message, sizeof v->message, "%s", otherwise);
+        return;
+    }
+    memcpy(v->change, text, n + 1);
+    v->what = what;
+    v->mode = TOP_CONFIRM;
+}
+
+static void begin_end(struct top_view *v, json_t *model)
+{
+    json_t *row = v->panel == TOP_TRANSFERS ? selected_row(v, model) : NULL;
+
+    ask_about(v, TOP_END, row ? top_row_id(row) : NULL, "0123456789-",
+              "select a transfer first (t)");
+}
+
+static void begin_block(struct top_view *v, json_t *model)
+{
+    json_t *row = selected_row(v, model);
+
+    ask_about(v, TOP_BLOCK, json_string_value(json_object_get(row, "client")),
+              "0123456789abcdefABCDEF.:/", "select a row with a client first (t, l, r)");
+}
+
 /* --- limits --------------------------------------------------------------------------------- */
 
 #define KIB  1024u
@@ -86,14 +130,8 @@ bool top_scale_rate(const char *rate, bool up, char out[TOP_NUMBER_BYTES])
 /* The row of the selected class. NULL, with a message: there is none. */
 static json_t *selected_class(struct top_view *v, json_t *model)
 {
-    json_t *row = NULL;
+    json_t *row = v->panel == TOP_CLASSES ? selected_row(v, model) : NULL;
 
-    if (v->panel == TOP_CLASSES) {
-        struct top_list list = list_of(v, model);
-        top_view_settle(v, &list, v->n_visible);
-        row = list.n > 0 ? list.rows[v->at[v->panel]] : NULL;
-        top_list_free(&list);
-    }
     if (!row)
         snprintf(v->message, sizeof v->message, "select a class first (c)");
     return row;
@@ -146,6 +184,7 @@ static void begin_scale(struct top_view *v, json_t *model, bool up)
         return;
     }
     put_change(row, scaled, v->change);
+    v->what = TOP_LIMITS;
     v->mode = TOP_CONFIRM;
 }
 
@@ -163,10 +202,17 @@ static void scale_again(struct top_view *v, bool up)
         snprintf(v->change, sizeof v->change, "%.*s=%s%s", (int)n_key, before, scaled, rest);
 }
 
-void top_view_change(const struct top_view *v, char body[2 * TOP_INPUT_BYTES])
+const char *top_view_change(const struct top_view *v, char body[2 * TOP_INPUT_BYTES])
 {
-    snprintf(body, 2 * (size_t)TOP_INPUT_BYTES, "%s%s%s%s", v->class_of[0] ? "class=" : "",
-             v->class_of, v->class_of[0] ? "," : "", v->change);
+    static const char *const target[] = {[TOP_LIMITS] = "/api/v1/limits",
+                                         [TOP_END] = "/api/v1/transfers/end",
+                                         [TOP_BLOCK] = "/api/v1/block"};
+    bool has_class = v->what == TOP_LIMITS && v->class_of[0];
+
+    snprintf(body, 2 * (size_t)TOP_INPUT_BYTES, "%s%s%s%s%s", has_class ? "class=" : "",
+             has_class ? v->class_of : "", has_class ? "," : "", v->change,
+             v->what == TOP_BLOCK ? ",10m" : "");
+    return target[v->what];
 }
 
 /* --- keys ----------------------------------------------------------------------------------- */
@@ -205,6 +251,7 @@ static enum top_action edit_key(struct top_view *v, int key)
         snprintf(v->message, sizeof v->message, "nothing was changed");
     } else if (key == TOP_KEY_ENTER && strchr(v->input, '=')) {
         memcpy(v->change, v->input, sizeof v->change);
+        v->what = TOP_LIMITS;
         v->mode = TOP_CONFIRM;
     } else if (key == TOP_KEY_ENTER) {
         snprintf(v->message, sizeof v->message, "expected KEY=VALUE, such as rate=5MiB/s");
@@ -216,7 +263,7 @@ static enum top_action edit_key(struct top_view *v, int key)
 
 static enum top_action confirm_key(struct top_view *v, int key)
 {
-    if (key == '+' || key == '-') {
+    if (v->what == TOP_LIMITS && (key == '+' || key == '-')) {
         scale_again(v, key == '+');
         return TOP_DO_NOTHING;
     }
@@ -295,6 +342,12 @@ static enum top_action browse_key(struct top_view *v, json_t *model, int key)
         break;
     case 'e':
         begin_edit(v, model);
+        break;
+    case 'x':
+        begin_end(v, model);
+        break;
+    case 'b':
+        begin_block(v, model);
         break;
     case '+':
     case '-':

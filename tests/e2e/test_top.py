@@ -11,6 +11,7 @@ import subprocess
 import unittest
 
 from tests.e2e import test_ctl
+from tests.netlab.tmux import tmux_server
 from tests.netlab.world import server_path, until
 
 OK, REFUSED, USAGE, UNREACHABLE = range(4)
@@ -83,12 +84,12 @@ class Terminal(TopCase):
         until(f"{pattern} is shown",
               lambda: re.search(pattern, self.tmux("capture-pane", "-p"), re.M))
 
-    def test_a_limit_is_changed(self):
+    def test_keys_change_the_server(self):
         self.download()
+        self.addCleanup(tmux_server(os.path.join(self.world.scratch, "tmux")))
         self.tmux("new-session", "-d", "-x", "100", "-y", "24", " ".join(self.command()) +
                   "; echo ended $?; cat", env=os.environ | {"LC_ALL": "C.UTF-8",
                                                             "SHELL": "/bin/sh"})
-        self.addCleanup(self.tmux, "kill-server")
         self.shows(r"^video +1 .* 4KiB/s ")
         self.tmux("send-keys", "/")
         self.tmux("send-keys", "-l", "video")
@@ -99,5 +100,20 @@ class Terminal(TopCase):
         self.shows(r"^video .* 5KiB/s ")
         video = next(one for one in self.json("limits")["classes"] if one["name"] == "video")
         self.assertEqual(("5KiB/s", "5840B"), (video["rate"], video["burst"]))
+        self.tmux("send-keys", "Escape", "t")
+        self.shows(r"/200KiB ")
+        self.tmux("send-keys", "x")
+        self.shows(r"end the transfer \S+ of \S+\? ")
+        self.tmux("send-keys", "y")
+        self.shows("^ended: ")
+        until("it has ended", lambda: not self.json("transfers")["transfers"])
+        self.tmux("send-keys", "l")
+        self.shows(r"\*RATE")
+        self.shows(r"^198\.")
+        self.tmux("send-keys", "b")
+        self.shows(r"block \S+ for 10 minutes\? ")
+        self.tmux("send-keys", "y")
+        self.shows("^blocked: ")
+        self.assertTrue(590 < self.json("blocks")["blocks"][0]["seconds_left"] <= 600)
         self.tmux("send-keys", "q")
         self.shows("^ended 0$")

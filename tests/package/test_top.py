@@ -11,6 +11,7 @@ import subprocess
 import unittest
 
 from tests.netlab.world import until
+from tests.netlab.tmux import tmux_server
 from tests.package.prefix import run
 from tests.package.test_ctl import (OK, PROGRAM, REFUSED, UNREACHABLE, USAGE, CtlCase, answer,
                                     head)
@@ -41,7 +42,7 @@ def one_client(client, key, **more):
 
 CLIENTS = [one_client("198.18.0.1", "662b659d0ddf3230", bytes=3 << 30, streams=1),
            one_client("2001:db8:0:1::/64", "662b659d0ddf3231", bytes=2 << 20, streams=12)]
-TRANSFERS = [{"client": "198.18.0.1", "class": "iso", "path": "/pub/linux/releases/12/images/x.iso",
+TRANSFERS = [{"id": "1-2-3-4", "client": "198.18.0.1", "class": "iso", "path": "/pub/linux/releases/12/images/x.iso",
               "bytes_per_s": 2 * MIB, "bytes_done": 100 * MIB, "bytes_left": 120 * MIB,
               "why": "class"},
              {"client": "198.18.0.2", "class": "default", "path": EVIL, "bytes_per_s": 0,
@@ -53,14 +54,18 @@ class Server:
     """What the fake one answers. Lcores are busy for 62 % and 9 % of the time since the sample
     before; other counts stay."""
 
-    def __init__(self, transfers=False):
+    def __init__(self, transfers=False, problems=None):
         self.asked = 0
         self.answers = {
             "GET /ready": head(200, b"ready\n"),
             "GET /version": answer({"version": "0.1.0", "started": "2026-11-30T18:00:00Z"}),
             "GET /api/v1": answer({"commands": [
                 {"name": name, "path": f"/api/v1/{name}", "help": "", "parameters": []}
-                for name in (*COMMANDS, *(("transfers",) if transfers else ()))]}),
+                for name in (*COMMANDS, *(("transfers",) if transfers else ()),
+                             *(("problems",) if problems else ()))]}),
+            "GET /api/v1/problems": answer({"problems": [
+                {"number": i, "kind": "table-full", "text": text}
+                for i, text in enumerate(problems or ())]}),
             "GET /api/v1/shards": self.shards,
             "GET /api/v1/stats": answer({"tx_bytes": 10, "rx_bytes": 20}),
             "GET /api/v1/classes": answer({"classes": CLASSES}),
@@ -203,17 +208,12 @@ class Terminal(TopCase):
 
     def start(self, width, height, script="{}; echo ended $?"):
         """Run a script of the shell, in which {} is nightjar top, in a terminal of this size."""
+        self.addCleanup(tmux_server(os.path.join(self.folder, "tmux")))
         environment = {name: value for name, value in os.environ.items()
                        if not name.startswith("TMUX")} | {"LC_ALL": "C.UTF-8", "SHELL": "/bin/sh"}
         command = f"{PROGRAM} top --socket {self.folder} --interval 0.05"
         self.tmux("new-session", "-d", "-x", str(width), "-y", str(height),
                   script.format(command) + "; cat", env=environment)
-        self.addCleanup(self.end)
-
-    def end(self):
-        """The exit status of tmux tells nothing: its server ends before it has answered."""
-        subprocess.run(["tmux", "-S", os.path.join(self.folder, "tmux"), "kill-server"],
-                       capture_output=True, timeout=60)
 
     def screen(self):
         return self.tmux("capture-pane", "-p", "-N").split("\n")[:-1]
@@ -253,7 +253,7 @@ class Terminal(TopCase):
             "iso                    2        0     3.0 MiB/s       8MiB/s        0          0",
             "default                3        0     1.5 KiB/s            -       12          0",
             *[""] * 13,
-            "h help  q quit  s sort  / filter  e + - limit  p pause  c classes  l clients  t>",
+            "h help  q quit  s sort  / filter  e + - limit  x end  b block  p pause  c class>",
         ], [line.rstrip() for line in lines[1:]])
 
     def test_200_columns(self):
@@ -332,6 +332,45 @@ class Terminal(TopCase):
         self.shows(r"not changed: no \?\[2Jsuch")
         self.assertEqual("rate=none", posted()[-1])
 
+    def posted(self, fake):
+        return [(asked, body) for asked, body in fake.requests if asked.startswith("POST")]
+
+    def test_a_transfer_ends_and_a_client_is_blocked(self):
+        fake = self.serve(transfers=True)
+        fake.answers["POST /api/v1/transfers/end"] = answer({"ended": 1, "lcores_missing": 0})
+        fake.answers["POST /api/v1/block"] = answer({"error": "a read-only token"}, 403)
+        self.start(80, 24)
+        self.shows("62%")
+        self.keys("x")
+        self.shows(r"select a transfer first \(t\)")
+        self.keys("t")
+        self.shows(r"^198\.18\.0\.1 ")
+        self.keys("x")
+        self.shows(r"end the transfer 1-2-3-4 of 198\.18\.0\.1\? \(y: yes, other keys: no\)")
+        self.keys("n", "x", "y")
+        self.shows("^ended: 1-2-3-4")
+        self.keys("b")
+        self.shows(r"block 198\.18\.0\.1 for 10 minutes\? \(y: yes, other keys: no\)")
+        self.keys("y")
+        self.shows("not blocked: a read-only token")
+        self.assertEqual([("POST /api/v1/transfers/end", "1-2-3-4"),
+                          ("POST /api/v1/block", "198.18.0.1,10m")], self.posted(fake))
+        fake.answers["POST /api/v1/block"] = head(401, b"no token")
+        self.keys("b", "y")
+        self.shows("not blocked: /api/v1/block: the server answers 401: no token")
+        fake.answers["POST /api/v1/transfers/end"] = answer({"ended": 0, "lcores_missing": 1})
+        self.keys("x", "y")
+        self.shows("not ended: an lcore has not answered; it may do it later")
+
+    def test_problems(self):
+        fake = self.serve(problems=["port 0 (net_tap0) has no link", "a \u202etable is full"])
+        for width in (80, 200):
+            self.start(width, 24) if width == 80 else self.tmux("resize-window", "-x", "200")
+            lines = self.shows("62%")
+            self.assertEqual("port 0 (net_tap0) has no link; a ?table is full", lines[3].rstrip())
+        fake.answers["GET /api/v1/problems"] = answer({"problems": []})
+        until("none is shown", lambda: self.screen()[3].strip() == "")
+
     def test_size_changes(self):
         self.serve()
         self.start(80, 24)
@@ -340,7 +379,7 @@ class Terminal(TopCase):
             self.tmux("resize-window", "-x", str(width), "-y", str(height))
             until(f"it has {width} columns", lambda: len(self.screen()) == height)
             if height >= 24:
-                self.shows(r"^h help.*" + ("refusals" if width == 200 else "t>"))
+                self.shows(r"^h help.*" + ("refusals" if width == 200 else "class>"))
                 self.shows(r"^video")
 
     def test_the_server_starts_again(self):

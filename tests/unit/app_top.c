@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/compiler.h"
+#include "ctl/format.h"
 #include "top/top.h"
 
 #define SAMPLE(at, cycles, requests, bytes, refused, started)                                      \
@@ -254,6 +256,19 @@ Test(app_top, characters_that_are_not_shown)
     expect_cell("gr\xc3\xbc\xc3\x9f", 4, TOP_LEFT, "gr??");
 }
 
+Test(app_top, characters_that_control)
+{
+    static const uint32_t bad[] = {0,      0x1b,   0x7f,   0x85,   0x9b,    0xad,     0x61c,
+                                   0x200b, 0x200e, 0x2028, 0x202e, 0x2066,  0x2069,   0xd800,
+                                   0xe000, 0xf8ff, 0xfeff, 0xffff, 0xe0041, 0x10fffd, UINT32_MAX};
+    static const uint32_t good[] = {' ', '~', 0xa0, 0xe9, 0x5d0, 0x4e2d, 0xfffd, 0x1f600};
+
+    for (size_t i = 0; i < NJ_ARRAY_LEN(bad); i++)
+        cr_expect_not(ctl_is_shown(bad[i]), "%x", bad[i]);
+    for (size_t i = 0; i < NJ_ARRAY_LEN(good); i++)
+        cr_expect(ctl_is_shown(good[i]), "%x", good[i]);
+}
+
 Test(app_top, numbers)
 {
     static const struct {
@@ -310,6 +325,55 @@ Test(app_top, scaled_rates)
         cr_expect_str_eq(out, cases[i].scaled, "%s: %s", cases[i].rate, out);
     }
     cr_expect_not(top_scale_rate("none", true, out));
+}
+
+static void expect_post(enum top_action action, const char *target, const char *body)
+{
+    char text[2 * TOP_INPUT_BYTES];
+
+    cr_expect_eq(action, TOP_DO_CHANGE);
+    cr_expect_str_eq(top_view_change(&view, text), target);
+    cr_expect_str_eq(text, body);
+}
+
+Test(app_top, a_transfer_ends_and_a_client_is_blocked)
+{
+    key('x');
+    cr_expect(view.mode == TOP_BROWSE && strstr(view.message, "select a transfer"));
+    key('b');
+    cr_expect(view.mode == TOP_BROWSE && strstr(view.message, "select a row with a client"));
+    make(NULL, "{'commands':['transfers'],'transfers':{'transfers':["
+               "{'id':'1-2-3-4','client':'198.18.0.7','bytes_per_s':10},"
+               "{'client':'c,1s','path':'/q','bytes_per_s':0}]}}");
+    key('t');
+    key('x');
+    cr_expect(view.mode == TOP_CONFIRM && view.what == TOP_END);
+    cr_expect_eq(key('+'), TOP_DO_NOTHING);
+    cr_expect_eq(view.mode, TOP_BROWSE);
+    key('x');
+    expect_post(key('y'), "/api/v1/transfers/end", "1-2-3-4");
+    key('b');
+    cr_expect_eq(key(TOP_KEY_ESCAPE), TOP_DO_NOTHING);
+    key('b');
+    expect_post(key('y'), "/api/v1/block", "198.18.0.7,10m");
+    key(TOP_KEY_DOWN); /* of a server that tells other ids and clients */
+    key('x');
+    cr_expect_eq(view.mode, TOP_BROWSE);
+    key('b');
+    cr_expect_eq(view.mode, TOP_BROWSE);
+}
+
+Test(app_top, problems)
+{
+    const struct top_contact contact = {.why = NULL};
+
+    make(NULL, "{'ready':false,'why':['other words'],'problems':{'problems':["
+               "{'kind':'port-down','text':'port 0 has no link'},3,{'text':'a table is full'}]}}");
+    struct top_frame f = top_frame_new(model, &view, &contact, 80, 24);
+    cr_assert_gt(f.n, 4);
+    cr_expect_eq(f.lines[3].style, TOP_ALARM);
+    cr_expect_eq(strncmp(f.lines[3].text, "port 0 has no link; a table is full  ", 37), 0);
+    top_frame_free(&f);
 }
 
 Test(app_top, a_change_is_confirmed)
