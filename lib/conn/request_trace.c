@@ -265,7 +265,9 @@ static bool run(struct nj_command *command, void *conns, nj_ns now)
 
     if (!nj_shape_is_migrated(cs->txns.shape)) /* soon */
         return false;
-    return c->ends ? run_end(cs, c, now) : run_begin(cs, c, now);
+    if (!c->ends)
+        return run_begin(cs, c, now);
+    return nj_command_is_done(&c->ends->command) && run_end(cs, c, now);
 }
 
 void nj_trace_begin(struct nj_trace_command *c)

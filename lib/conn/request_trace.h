@@ -54,7 +54,9 @@ void nj_trace_free(struct nj_trace *trace);
 struct nj_trace_command {
     struct nj_command command;
     struct nj_trace *trace;
-    bool ends;
+    /* Ends what this command has begun, once that is complete: a command may pass those before it.
+     * NULL: begins. */
+    const struct nj_trace_command *ends;
 
     uint32_t at;
 };
