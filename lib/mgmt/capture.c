@@ -18,7 +18,8 @@ struct nj_mgmt_capture {
     const struct nj_mgmt_view *view;
     struct nj__taps *taps;
     struct nj__capture_options options;
-    uint64_t begun_ns; /* UTC */
+    uint64_t begun_ns;                  /* UTC */
+    uint64_t compared_tsc, compared_ns; /* the same moment; 0: not yet */
     uint32_t interface_of[NJ_SERVER_PORTS_MAX];
     struct {
         struct nj_capture capture;
@@ -91,16 +92,24 @@ static void head(void *of, struct nj__tap_out *out)
     }
 }
 
-static uint64_t utc_ns(const struct nj_mgmt_capture *c, uint64_t tsc)
+/* The clocks are compared once per second: packets of a burst have one time. */
+static uint64_t utc_ns(struct nj_mgmt_capture *c, uint64_t tsc)
 {
-    nj_ns utc = nj_os_clock_gettime_ns(CLOCK_REALTIME);
+    const struct nj_tsc_clock *clock = c->view->clock;
+    uint64_t now = rte_rdtsc();
 
-    return utc - nj_tsc_clock_duration(c->view->clock, rte_rdtsc() - tsc);
+    if (c->compared_ns == 0 || nj_tsc_clock_duration(clock, now - c->compared_tsc) > NJ_SEC) {
+        c->compared_tsc = now;
+        c->compared_ns = nj_os_clock_gettime_ns(CLOCK_REALTIME);
+    }
+    return tsc < c->compared_tsc
+               ? c->compared_ns - nj_tsc_clock_duration(clock, c->compared_tsc - tsc)
+               : c->compared_ns + nj_tsc_clock_duration(clock, tsc - c->compared_tsc);
 }
 
 static void format(void *of, uint32_t lcore, const void *record, struct nj__tap_out *out)
 {
-    const struct nj_mgmt_capture *c = of;
+    struct nj_mgmt_capture *c = of;
     const struct nj_captured *p = record;
     const struct nj__pcapng_packet packet = {
         .interface = c->interface_of[port_of(c->view, lcore)],
@@ -199,6 +208,7 @@ unsigned nj__capture_begin(struct nj_mgmt_capture *c, const struct nj__capture_o
         *why = "the server has no port with this number";
         return 404;
     }
+    c->compared_ns = 0;
     c->begun_ns = nj_os_clock_gettime_ns(CLOCK_REALTIME);
     if (!nj__taps_begin(c->taps, &limits, stream)) {
         *why = "not enough memory";

@@ -94,7 +94,7 @@ class CapturesAndTraces(Case):
                 tcp = ip + 4 * (p.data[ip] & 15)
                 self.assertEqual(tcp + 4 * (p.data[tcp + 12] >> 4), len(p.data))
         self.assertGreater(sum(p.n_bytes for p in found.packets), 200 << 10)
-        self.assertIn("management: a capture begins: packets of all addresses at all ports, headers",
+        self.assertIn("a capture begins: packets of all addresses at all ports, headers",
                       self.server.stderr_text)
 
     def test_whole_packets_have_the_bytes(self):

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Captures at the queues of a shard: filter, bytes that are kept, tags, what the device takes. */
+/* Copies of packets: filter, bytes that are kept, tags. dpdk_shard_rings.c has what a device takes.
+ */
 #include <criterion/criterion.h>
 
-#include <rte_eth_ring.h>
-#include <rte_ethdev.h>
+#include <rte_mbuf.h>
 
 #include "dpdk/packet_capture.h"
-#include "dpdk/shard_rings.h"
 #include "support/addr.h"
 #include "support/mbuf_env.h"
 
-#define WIRE_SLOTS 16u /* of which a ring holds one less */
-#define HEADERS    54u /* Ethernet, IPv4, TCP */
+#define HEADERS 54u /* Ethernet, IPv4, TCP */
 
 static struct nj_record_ring ring;
 static struct nj_capture capture;
@@ -19,7 +17,6 @@ static struct rte_mempool *mp;
 
 static void open_capture(const char *net, unsigned bits, uint32_t snaplen, uint64_t n_ring)
 {
-    nj_test_eal();
     mp = nj_test_pool(256);
     cr_assert(nj_record_ring_open(&ring, n_ring));
     capture = (struct nj_capture){.ring = &ring, .snaplen = snaplen};
@@ -168,58 +165,5 @@ Test(dpdk_packet_capture, full_ring)
     nj_record_ring_take(&ring);
     nj_record_ring_take(&ring);
     expect_none();
-    close_capture();
-}
-
-/* A device that takes a part of a burst: only that was sent. */
-Test(dpdk_packet_capture, what_the_device_takes)
-{
-    struct rte_eth_conf conf = {0};
-    struct nj_shard_rings rings;
-    struct nj_shard_endpoint end;
-    struct nj_shard_ops ops;
-    struct rte_mbuf *m[20];
-
-    open_capture(NULL, 0, 2000, 65536);
-    struct rte_ring *wire =
-        rte_ring_create("wire", WIRE_SLOTS, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
-    int id = rte_eth_from_rings("loop", &wire, 1, &wire, 1, 0);
-    cr_assert_geq(id, 0);
-    struct nj_dpdk_port port = {.id = (uint16_t)id, .n_rxq = 1, .n_txq = 1};
-    cr_assert_eq(rte_eth_dev_configure(port.id, 1, 1, &conf), 0);
-    cr_assert_eq(rte_eth_rx_queue_setup(port.id, 0, 64, 0, NULL, mp), 0);
-    cr_assert_eq(rte_eth_tx_queue_setup(port.id, 0, 64, 0, NULL), 0);
-    cr_assert_eq(rte_eth_dev_start(port.id), 0);
-    cr_assert(nj_shard_rings_open(&rings, &port, 1));
-    nj_shard_rings_bind_ops(&rings, &end, 0, NULL, &ops);
-    struct nj_capture_command on = {.end = &end, .capture = &capture}, off = {.end = &end};
-    nj_capture_begin(&on);
-    nj_capture_begin(&off);
-    cr_assert(on.command.run(&on.command, NULL, 0));
-    for (uint32_t i = 0; i < 20; i++)
-        m[i] = segment((uint8_t)(10 + i), 10);
-    uint32_t n = ops.tx(ops.ctx, m, 20);
-    cr_assert_eq(n, WIRE_SLOTS - 1);
-    for (uint32_t i = 0; i < n; i++) {
-        cr_expect(next()->is_sent && next()->data[29] == 10 + i);
-        nj_record_ring_take(&ring);
-    }
-    expect_none();
-    cr_assert_eq(ops.rx(ops.ctx, m, 8), 8); /* the same ones: the wire leads back */
-    for (uint32_t i = 0; i < 8; i++) {
-        cr_expect(!next()->is_sent && next()->data[29] == 10 + i);
-        nj_record_ring_take(&ring);
-        rte_pktmbuf_free(m[i]);
-    }
-    cr_assert(off.command.run(&off.command, NULL, 0));
-    cr_assert_eq(ops.tx(ops.ctx, m + 15, 5), 5);
-    expect_none();
-    while ((n = ops.rx(ops.ctx, m, 20)) > 0)
-        rte_pktmbuf_free_bulk(m, n);
-    expect_none();
-    nj_shard_rings_close(&rings);
-    rte_eth_dev_stop(port.id);
-    rte_eth_dev_close(port.id);
-    rte_ring_free(wire);
     close_capture();
 }

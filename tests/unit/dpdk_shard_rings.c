@@ -6,6 +6,7 @@
 #include <rte_ethdev.h>
 
 #include "base/assert.h"
+#include "dpdk/packet_capture.h"
 #include "dpdk/shard_rings.h"
 #include "support/mbuf_env.h"
 
@@ -210,5 +211,54 @@ Test(dpdk_shard_rings, receivers_are_woken)
     nj_shard_rings_wake_receivers(&w->end[2]);
     for (uint32_t i = 0; i < 4; i++)
         cr_expect_eq(nj_wakeup_is_armed(&w->waker[i]), i == 2);
+    world_free(w);
+}
+
+/* A device that takes a part of a burst: only that was sent. What comes back is received. */
+Test(dpdk_shard_rings, capture)
+{
+    struct world *w = world_new(1);
+    struct nj_record_ring ring;
+    struct nj_capture capture = {.ring = &ring};
+    struct nj_capture_command on = {.end = &w->end[0], .capture = &capture},
+                              off = {.end = &w->end[0]};
+    const struct nj_shard_ops *ops = &w->view[0];
+    struct rte_mbuf *m[NJ_BURST_MAX];
+    const struct nj_captured *p;
+    uint32_t sent = 0, got = 0, n, n_bytes;
+
+    cr_assert(nj_record_ring_open(&ring, 1 << 16));
+    nj_capture_begin(&on);
+    nj_capture_begin(&off);
+    cr_assert(on.command.run(&on.command, NULL, 0));
+    do {
+        for (uint32_t i = 0; i < NJ_BURST_MAX; i++)
+            m[i] = numbered(w, sent + i);
+        n = ops->tx(ops->ctx, m, NJ_BURST_MAX);
+        rte_pktmbuf_free_bulk(m + n, NJ_BURST_MAX - n);
+        sent += n;
+    } while (n == NJ_BURST_MAX);
+    cr_expect_eq(sent, WIRE_SLOTS - 1);
+    for (uint32_t i = 0; i < sent; i++) {
+        cr_assert((p = nj_record_ring_peek(&ring, &n_bytes)));
+        cr_expect(p->is_sent && p->n_kept == sizeof i && memcmp(p->data, &i, sizeof i) == 0);
+        nj_record_ring_take(&ring);
+    }
+    cr_expect_null(nj_record_ring_peek(&ring, &n_bytes), "what it did not take");
+    while ((n = ops->rx(ops->ctx, m, NJ_BURST_MAX)) > 0) {
+        rte_pktmbuf_free_bulk(m, n);
+        for (uint32_t last = got + n; got < last; got++) {
+            cr_assert((p = nj_record_ring_peek(&ring, &n_bytes)));
+            cr_expect(!p->is_sent && memcmp(p->data, &got, sizeof got) == 0);
+            nj_record_ring_take(&ring);
+        }
+    }
+    cr_expect_eq(got, sent);
+    cr_assert(off.command.run(&off.command, NULL, 0));
+    m[0] = numbered(w, 0);
+    cr_expect_eq(ops->tx(ops->ctx, m, 1), 1);
+    cr_expect_null(nj_record_ring_peek(&ring, &n_bytes));
+    cr_expect_eq(ring.n_lost, 0);
+    nj_record_ring_close(&ring);
     world_free(w);
 }

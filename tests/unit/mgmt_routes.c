@@ -39,6 +39,16 @@ Test(mgmt_routes, paths_and_methods)
     }
 }
 
+/* Private data need the token for changes, also by GET. */
+Test(mgmt_routes, captures_and_traces_need_the_right_to_change)
+{
+    static const char *const paths[] = {"/api/v1/capture", "/api/v1/trace"};
+    char allowed[NJ__MGMT_ALLOWED_BYTES];
+
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+        cr_expect_eq(nj__mgmt_route_find(paths[i], "GET", allowed)->access, NJ__MGMT_WRITE);
+}
+
 Test(mgmt_routes, hosts_of_this_machine)
 {
     static const char *const good[] = {"localhost",      "LOCALHOST:9180", "127.0.0.1",

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/compiler.h"
+#include "base/prng.h"
 #include "support/addr.h"
 #include "wire/header_span.h"
 
@@ -178,12 +179,12 @@ Test(wire_header_span, stays_in_the_frame)
 {
     static const uint16_t types[] = {0x0800, 0x86dd, 0x0806, 0x8100};
 
-    srand(1);
+    struct nj_prng random = {.state = 1};
     for (uint32_t round = 0; round < 20000; round++) {
-        uint32_t n = (uint32_t)rand() % (NJ_HEADER_SPAN_MAX + 1);
+        uint32_t n = (uint32_t)nj_prng_next(&random) % (NJ_HEADER_SPAN_MAX + 1);
         uint8_t *p = malloc(n + !n);
         for (uint32_t i = 0; i < n; i++)
-            p[i] = (uint8_t)(rand() % 4 ? rand() : 0);
+            p[i] = (uint8_t)(nj_prng_next(&random) % 4 ? nj_prng_next(&random) : 0);
         if (n >= 14) {
             uint16_t type = types[round % NJ_ARRAY_LEN(types)];
             p[12] = (uint8_t)(type >> 8);
