@@ -275,11 +275,12 @@ static bool has_gone(int fd)
 
 static bool is_late(struct client *c, nj_ns at)
 {
-    if (c->exchange.is_suspended || c->exchange.has_taken)
+    const struct nj__mgmt_exchange *e = &c->exchange;
+
+    if (e->is_suspended || e->has_taken)
         c->deadline = at + SEND_TIME;
     c->exchange.has_taken = false;
-    return at >= c->deadline ||
-           (c->exchange.is_suspended && !nj__mgmt_exchange_runs(&c->exchange) && has_gone(c->fd));
+    return at >= c->deadline || (e->is_suspended && e->stream.read && has_gone(c->fd));
 }
 
 /* libmicrohttpd finds a connection that is shut down closed, and closes it. */

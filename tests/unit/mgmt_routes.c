@@ -75,6 +75,27 @@ Test(mgmt_routes, hosts_of_this_machine)
         cr_expect_not(nj__mgmt_is_local_host(bad[i]), "%s", bad[i]);
 }
 
+Test(mgmt_routes, origins)
+{
+    cr_expect(nj__mgmt_is_same_origin("http://localhost:9180", "localhost:9180"));
+    cr_expect(nj__mgmt_is_same_origin("https://LOCALHOST", "localhost"));
+    cr_expect_not(nj__mgmt_is_same_origin("http://localhost", "localhost:9180"));
+    cr_expect_not(nj__mgmt_is_same_origin("http://localhost:9180", ""));
+    cr_expect_not(nj__mgmt_is_same_origin("localhost", "localhost"));
+    cr_expect_not(nj__mgmt_is_same_origin("http://localhost.evil.example", "localhost"));
+    cr_expect_not(nj__mgmt_is_same_origin("null", "null"));
+    cr_expect_not(nj__mgmt_is_same_origin("", ""));
+}
+
+Test(mgmt_routes, only_reload_is_slow)
+{
+    char allowed[NJ__MGMT_ALLOWED_BYTES];
+
+    cr_expect(nj__mgmt_route_is_slow(nj__mgmt_route_find("/api/v1/reload", "POST", allowed)));
+    cr_expect_not(nj__mgmt_route_is_slow(nj__mgmt_route_find("/health", "GET", allowed)));
+    cr_expect_not(nj__mgmt_route_is_slow(nj__mgmt_route_find("/api/v1/events", "GET", allowed)));
+}
+
 Test(mgmt_routes, queries)
 {
     char url[NJ__MGMT_QUERY_MAX + 4] = "/a?";

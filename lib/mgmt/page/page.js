@@ -26,7 +26,7 @@ const perSecond = (n) => (n < 10 && n > 0 ? n.toFixed(1) : count(n)) + "/s";
 const percent = (part, whole) => whole > 0 ? (100 * part / whole).toFixed(1) + "\u00a0%" : "–";
 
 function micros(us) {
-  return us < 1000 ? us + " µs" : us < 1e6 ? (us / 1e3).toFixed(1) + " ms" :
+  return us < 1 ? "< 1 µs" : us < 1000 ? us + " µs" : us < 1e6 ? (us / 1e3).toFixed(1) + " ms" :
     (us / 1e6).toFixed(1) + " s";
 }
 
@@ -242,7 +242,8 @@ function showSaturation() {
   list("saturation", [...tight, ["Packet buffers in use", count(mbufs)],
     ["Packets missed by the device", count(missed), missed ? "warn" : ""],
     ["No send buffer, times", count(s.mbuf_none || 0), s.mbuf_none ? "warn" : ""],
-    ["Worker tasks waiting", count(doc("workers").waiting || 0)]]);
+    ["Worker tasks waiting", count(Object.values(doc("workers"))
+      .reduce((n, kind) => n + (kind.waiting || 0), 0))]]);
 }
 
 function showLatency() {
