@@ -205,6 +205,7 @@ def cases(written, folder):
         Case("idle", ["idle.tell"], idle__floor=returns([1]), idle__measure=ANY),
         Case("memory", ["memory.show"], memory__measure=ANY, memory__check_room=ANY),
         Case("memory --tls", ["memory_tls.verdict"], memory_tls__measure=returns(1)),
+        Case("pages", ["pages.judge"], pages__measure=returns([])),
         Case("peers --tls", [f"peers.{name}" for name in ("table", "wanted", "verdicts",
                                                           "tls_targets", "summary", "chart")],
              peers__bench=returns((run, {}, {}, ANY))),
