@@ -283,8 +283,9 @@ function showLists() {
     ...(p.certificates || []).filter((c) => c.valid_until_s).map((c) => ["Ends: " + c.file,
       date(c.valid_until_s), c.valid_until_s < t ? "bad" : c.valid_until_s < t + 14 * 86400 ?
         "warn" : ""])]);
+  const minutes = Math.floor((t - p.started_s) / 60);
   setText(byId("summary"), (p.version || "") + (p.started_s ? ", runs for " +
-    duration(60 * Math.floor((t - p.started_s) / 60)) : ""));
+    (minutes > 0 ? duration(60 * minutes).replace(" 0 s", "") : "less than a minute") : ""));
   fill("refused", items("refused", "reasons").map((r) => ({key: r.name,
     cells: [r.name.replaceAll("_", " "), count(r.count), r.client + (r.others ? " and others" : "")],
   })), null, "None.");
