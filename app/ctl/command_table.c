@@ -44,6 +44,11 @@ const struct ctl_command ctl_commands[CTL_N_COMMANDS] = {
                         "make the server read its configuration, certificates and lists again. If "
                         "they have errors, these are printed, and what is in force stays",
                         0, 0, RELOAD_S},
+    [CTL_CMD_DIFF] = {"diff", "",
+                      "the configuration's files against what runs: keys that a reload would "
+                      "change, keys that need a restart, limits changed at run time, and blocks. "
+                      "Exit status 0 if all is equal, 1 if not, 2 if the files have errors",
+                      0, 0, RELOAD_S},
     [CTL_CMD_METRICS] = {"metrics", "", "the metrics, as Prometheus reads them", 0, 0, TIMEOUT_S},
     [CTL_CMD_VERSION] = {"version", "", "the version of the running server", 0, 0, TIMEOUT_S},
     [CTL_CMD_CAPTURE] =
@@ -72,7 +77,7 @@ const struct ctl_option ctl_options[CTL_N_OPTIONS] = {
                         "whose name ends with .sock]"},
     [CTL_OPT_JSON] = {0, "json", "", "print JSON"},
     [CTL_OPT_TIMEOUT] = {0, "timeout", "SECONDS",
-                         "how long to wait for each answer [10; reload: 60; top: 5]"},
+                         "how long to wait for each answer [10; reload and diff: 60; top: 5]"},
     [CTL_OPT_INTERVAL] = {0, "interval", "SECONDS", "top: time between two looks [1]"},
     [CTL_OPT_ONCE] = {'b', "once", "",
                       "top: print all once, after an interval, and exit. Needs no terminal"},
@@ -111,8 +116,8 @@ const struct ctl_top_key ctl_top_keys[] = {
 const struct ctl_exit_status ctl_exit_statuses[] = {
     {"0", "all is well"},
     {"1", "the server refuses, is not ready, its files have errors, or a capture or trace is not "
-          "complete"},
-    {"2", "an argument is invalid"},
+          "complete; diff: there are differences"},
+    {"2", "an argument is invalid; diff: the files have errors"},
     {"3", "no server was found, or none answers"},
     {0},
 };

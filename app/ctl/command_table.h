@@ -16,6 +16,7 @@ enum ctl_command_id {
     CTL_CMD_UNBLOCK,
     CTL_CMD_GET,
     CTL_CMD_RELOAD,
+    CTL_CMD_DIFF,
     CTL_CMD_METRICS,
     CTL_CMD_VERSION,
     CTL_CMD_CAPTURE,

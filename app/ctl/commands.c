@@ -470,6 +470,7 @@ enum ctl_status ctl_run(struct ctl *c, enum ctl_command_id command)
         [CTL_CMD_GET] = run_get,         [CTL_CMD_RELOAD] = run_reload,
         [CTL_CMD_METRICS] = run_metrics, [CTL_CMD_VERSION] = run_version,
         [CTL_CMD_CAPTURE] = ctl_capture, [CTL_CMD_TRACE] = ctl_trace,
+        [CTL_CMD_DIFF] = ctl_run_diff,
     };
 
     return run[command](c);

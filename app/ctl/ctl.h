@@ -104,3 +104,7 @@ enum ctl_status ctl_run(struct ctl *c, enum ctl_command_id command);
 
 enum ctl_status ctl_capture(struct ctl *c);
 enum ctl_status ctl_trace(struct ctl *c);
+
+/* --- diff.c --------------------------------------------------------------------------------- */
+
+enum ctl_status ctl_run_diff(struct ctl *c);

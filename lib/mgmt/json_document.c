@@ -84,8 +84,7 @@ static bool translate_params(const struct nj__command *c, const char *text, char
     return ok;
 }
 
-/* False: the document is not complete, or there is no memory for the output. */
-static bool write_document(const struct nj__document *doc, FILE *out)
+bool nj__document_write_json(const struct nj__document *doc, FILE *out)
 {
     if (doc->is_incomplete)
         return false;
@@ -108,7 +107,8 @@ bool nj__mgmt_write_json(const struct nj_mgmt_view *v, const char *name, const c
     if (!c || !translate_params(c, params ? params : "", translated, sizeof translated))
         return false;
     struct nj__doc root = nj__document_begin(&doc, NJ__DOCUMENT_JSON);
-    bool ok = c->answer(v, *translated ? translated : NULL, root) && write_document(&doc, out);
+    bool ok =
+        c->answer(v, *translated ? translated : NULL, root) && nj__document_write_json(&doc, out);
     nj__document_end(&doc);
     return ok;
 }
@@ -137,7 +137,7 @@ bool nj__mgmt_write_json_commands(FILE *out)
             nj__doc_item_text(names, k, path);
         }
     }
-    bool ok = write_document(&doc, out);
+    bool ok = nj__document_write_json(&doc, out);
     nj__document_end(&doc);
     return ok;
 }
@@ -149,7 +149,7 @@ static unsigned refuse(unsigned status, const char *why, FILE *out)
     struct nj__document doc;
 
     nj__doc_text(nj__document_begin(&doc, NJ__DOCUMENT_JSON), "error", why);
-    if (!write_document(&doc, out))
+    if (!nj__document_write_json(&doc, out))
         fputs("{\"error\":\"nothing has changed; there is no memory for the reason\"}\n", out);
     nj__document_end(&doc);
     return status;
@@ -193,7 +193,7 @@ unsigned nj__mgmt_reload(const struct nj_mgmt_view *v, FILE *out)
     struct nj__doc list = nj__doc_list(root, "errors", "error");
     if (!ok)
         add_lines(list, errors ? errors : none);
-    bool is_written = write_document(&doc, out);
+    bool is_written = nj__document_write_json(&doc, out);
     nj__document_end(&doc);
     free(errors);
     if (ok)
@@ -209,7 +209,7 @@ unsigned nj__mgmt_reopen_log(const struct nj_mgmt_view *v, FILE *out)
 
     nj__doc_bool(root, "ok", true);
     nj__doc_bool(root, "access_log", has_log);
-    bool is_written = write_document(&doc, out);
+    bool is_written = nj__document_write_json(&doc, out);
     nj__document_end(&doc);
     return changed(is_written, out);
 }
@@ -223,7 +223,7 @@ static unsigned write_ended(uint32_t n_ended, uint32_t n_missing, FILE *out)
 
     nj__doc_uint(root, "ended", n_ended);
     nj__doc_uint(root, "lcores_missing", n_missing);
-    bool is_written = write_document(&doc, out);
+    bool is_written = nj__document_write_json(&doc, out);
     nj__document_end(&doc);
     return changed(is_written, out);
 }

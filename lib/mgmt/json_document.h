@@ -44,3 +44,7 @@ unsigned nj__mgmt_unblock_network(const struct nj_mgmt_view *v, const char *what
 unsigned nj__mgmt_reload(const struct nj_mgmt_view *v, FILE *out);
 /* Open the access log again: `ok`, and `access_log`, whether there is one. */
 unsigned nj__mgmt_reopen_log(const struct nj_mgmt_view *v, FILE *out);
+
+struct nj__document;
+/* Writes a document of JSON. False: it is not complete, or there is no memory for the output. */
+bool nj__document_write_json(const struct nj__document *doc, FILE *out);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "mgmt/answer_diff.h"
 #include "mgmt/json_document.h"
 #include "mgmt/metrics.h"
 #include "mgmt/page.h"
@@ -129,6 +130,12 @@ static unsigned reload(struct nj__mgmt_request *r, FILE *out)
     return nj__mgmt_reload(r->view, out);
 }
 
+static unsigned diff(struct nj__mgmt_request *r, FILE *out)
+{
+    r->type = NJ__MGMT_JSON;
+    return nj__mgmt_write_diff(r->view, out);
+}
+
 static unsigned reopen_log(struct nj__mgmt_request *r, FILE *out)
 {
     r->type = NJ__MGMT_JSON;
@@ -178,6 +185,7 @@ static const struct nj__mgmt_route routes[] = {
     {"/api/v1", "GET", NJ__MGMT_READ, commands},
     {"/api/v1/*", "GET", NJ__MGMT_READ, command},
     {"/api/v1/limits", "GET", NJ__MGMT_READ, limits},
+    {"/api/v1/diff", "GET", NJ__MGMT_READ, diff},
     {"/api/v1/limits", "POST", NJ__MGMT_WRITE, change_limits},
     {"/api/v1/transfers/end", "POST", NJ__MGMT_WRITE, end_transfers},
     {"/api/v1/block", "POST", NJ__MGMT_WRITE, block},

@@ -11,7 +11,7 @@
 
 #include <nightjar/server.h>
 
-#include "config/policy_snapshots.h"
+#include "config/config_diff.h"
 #include "dpdk/lcore_loop.h"
 #include "dpdk/port.h"
 #include "http/handlers/route_table.h"
@@ -56,6 +56,9 @@ struct nj_mgmt_hooks {
     bool (*reload)(void *ctx, char **errors);
     /* Open the access log again. False: there is none. */
     bool (*reopen_log)(void *ctx);
+    /* What nj_server_reload() would change, and what was changed at run time. False: the files have
+     * errors. *errors and *restart are lines, for the caller to free(3), or NULL. */
+    bool (*diff)(void *ctx, nj_config_change_fn *see, void *of, char **errors, char **restart);
 };
 
 struct nj_mgmt_capture;

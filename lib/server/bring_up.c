@@ -415,7 +415,8 @@ static void fill_view(struct nj_server *s)
         .ready_stall = &s->management.ready_stall,
         .is_stopping = &s->service.is_stopping,
         .is_yielding = &s->service.is_yielding,
-        .hooks = {s, change_limits, reset_handler_counters, nj__server_reload, reopen_log},
+        .hooks = {s, change_limits, reset_handler_counters, nj__server_reload, reopen_log,
+                  nj__server_diff},
     };
     nj_store_relaxed(&s->reloads.good_at_s, s->view.started_s);
     for (uint32_t k = 0; k < s->ports.n; k++) {

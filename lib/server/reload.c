@@ -110,12 +110,32 @@ static bool install(struct reload *r)
     return true;
 }
 
-static void give_up(struct reload *r, char **errors)
+static struct reload reload_of(struct nj_server *s)
 {
-    if (errors && asprintf(errors, "%s%s", r->faults.text ? r->faults.text : "", r->why) < 0)
+    return (struct reload){.start = &s->settings,
+                           .policy = &s->policy,
+                           .identity = &s->tls,
+                           .access = s->access,
+                           .supervisor = &s->supervisor,
+                           .management = &s->management};
+}
+
+/* A faulty file does not hide errors of others. */
+static bool read_all(struct reload *r)
+{
+    bool ok = read_settings(r);
+    ok = read_tls(r) && ok;
+    return read_tokens(r) && ok;
+}
+
+static void put_errors(const struct reload *r, char **errors)
+{
+    if (asprintf(errors, "%s%s", r->faults.text ? r->faults.text : "", r->why) < 0)
         *errors = NULL;
-    nj_log(NJ_LEVEL_ERROR, "%s%s%skeeping the current policy", r->faults.text ? r->faults.text : "",
-           r->why, r->why[0] ? "\n" : "");
+}
+
+static void free_read(struct reload *r)
+{
     if (r->tls)
         nj_tls_server_context_put(r->tls);
     if (r->settings)
@@ -123,19 +143,20 @@ static void give_up(struct reload *r, char **errors)
     free(r->settings);
 }
 
+static void give_up(struct reload *r, char **errors)
+{
+    if (errors)
+        put_errors(r, errors);
+    nj_log(NJ_LEVEL_ERROR, "%s%s%skeeping the current policy", r->faults.text ? r->faults.text : "",
+           r->why, r->why[0] ? "\n" : "");
+    free_read(r);
+}
+
 static bool read_again(struct nj_server *s, char **errors)
 {
-    struct reload r = {.start = &s->settings,
-                       .policy = &s->policy,
-                       .identity = &s->tls,
-                       .access = s->access,
-                       .supervisor = &s->supervisor,
-                       .management = &s->management};
-    bool ok = read_settings(&r); /* a faulty file does not hide errors of others */
-    ok = read_tls(&r) && ok;
-    ok = read_tokens(&r) && ok;
+    struct reload r = reload_of(s);
+    bool ok = read_all(&r) && try_log(&r) && install(&r);
 
-    ok = ok && try_log(&r) && install(&r);
     nj_store_relaxed(&s->reloads.has_failed, !ok);
     if (ok)
         nj_store_relaxed(&s->reloads.good_at_s, (int64_t)time(NULL));
@@ -157,6 +178,31 @@ bool nj__server_reload(void *server, char **errors)
     nj__root_watch_check(&s->housekeeping.root);
     bool ok = read_again(s, errors);
     nj__service_reloaded(&s->service, ok, nj_mgmt_sum_counter(&s->view, NJ_C_connections));
+    pthread_mutex_unlock(&s->reload_lock);
+    return ok;
+}
+
+bool nj__server_diff(void *server, nj_config_change_fn *see, void *of, char **errors,
+                     char **restart)
+{
+    struct nj_server *s = server;
+
+    pthread_mutex_lock(&s->reload_lock);
+    struct reload r = reload_of(s);
+    bool ok = read_all(&r);
+    if (r.settings)
+        nj_config_diff_files(nj_policies_settings(r.policy->policies)->policy, r.settings->policy,
+                             see, of);
+    if (!nj_config_diff_limits(r.policy->policies, nj_minute_of_day(time(NULL)), see, of)) {
+        add_why(&r, "%s", "not enough memory to compare limits");
+        ok = false;
+    }
+    if (!ok)
+        put_errors(&r, errors);
+    *restart = r.notes.text ? strdup(r.notes.text) : NULL;
+    free_read(&r);
+    nj_diags_free(&r.faults);
+    nj_diags_free(&r.notes);
     pthread_mutex_unlock(&s->reload_lock);
     return ok;
 }

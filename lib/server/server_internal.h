@@ -62,6 +62,9 @@ void nj__server_tear_down(struct nj_server *s);
  * *errors gets their lines, for the caller to free(3), if `errors` is not NULL. `server`: a struct
  * nj_server. */
 bool nj__server_reload(void *server, char **errors);
+/* Of struct nj_mgmt_hooks: reads what a reload reads, and applies nothing. */
+bool nj__server_diff(void *server, nj_config_change_fn *see, void *of, char **errors,
+                     char **restart);
 enum nj_access_format nj__access_format(const struct nj_server_config *config);
 
 /* upgrade_steps.c. Steps of bring-up, around those that nj_upgrade_contact() and its successors

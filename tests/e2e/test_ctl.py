@@ -60,7 +60,8 @@ class Answers(CtlCase):
             for given in params:
                 with self.subTest(name=name, params=given):
                     check(f"{BASE}/{name}", self.json("get", name, *given))
-        self.assertEqual({f"{BASE}/{one['name']}" for one in commands["commands"]} | {BASE},
+        self.assertEqual({f"{BASE}/{one['name']}" for one in commands["commands"]} |
+                         {BASE, f"{BASE}/diff"},
                          {path for path, methods in document()["paths"].items()
                           if "get" in methods and has_json(methods["get"])})
 
@@ -228,6 +229,48 @@ class Changes(CtlCase):
         self.assertIn("expected a time", self.ctl("limits", "--for", "x", "rate=1MiB/s",
                                                   expected=REFUSED))
         self.ctl("limits", "--for", "1m", expected=USAGE)
+
+    def diff(self, expected=REFUSED):
+        done = self.run_ctl("--json", "diff")
+        self.assertEqual(expected, done.returncode, done.stdout + done.stderr)
+        answer = json.loads(done.stdout)
+        check(f"{BASE}/diff", answer)
+        self.assertEqual(expected == OK, answer["equal"])
+        return answer
+
+    def test_diff(self):
+        self.write_policy(POLICY)
+        self.ctl("reload")
+        self.ctl("limits", "class=video", "rate=none", "streams=none")
+        self.diff(OK)
+        self.assertEqual("equal\n", self.ctl("diff"))
+        before = self.json("limits")
+        self.write_policy("[process]\nfibers = 300\n" +
+                          POLICY.replace("100MiB", "50MiB").replace("path", "host = x\npath"))
+        self.ctl("limits", "class=video", "rate=5MiB/s")
+        self.ctl("block", "203.0.113.0/24", "--for", "1h")
+        self.addCleanup(self.run_ctl, "unblock", "203.0.113.0/24")
+        answer = self.diff()
+        self.assertIn({"section": "class default", "key": "rate", "running": "100MiB/s",
+                       "file_has": "50MiB/s", "file": self.policy_path, "line": 4},
+                      [{key: one[key] for key in one if key != "number"}
+                       for one in answer["changes"]])
+        self.assertIn("needs a restart", answer["restart"][0])
+        self.assertIn(("class video", "host", None, "x"), [
+            (one["section"], one["key"], one.get("running"), one["file_has"])
+            for one in answer["changes"]])
+        self.assertIn(("video", "rate", "5MiB/s"), [(one["class"], one["key"], one["running"])
+                                                    for one in answer["limits"]])
+        self.assertEqual("203.0.113.0/24", answer["blocks"][0]["network"])
+        self.assertNotEqual(before, self.json("limits"))
+        self.assertEqual("100MiB/s", self.json("limits")["classes"][0]["rate"])
+        lines = self.run_ctl("diff").stdout
+        self.assertRegex(lines, r"class default +rate +100MiB/s +50MiB/s ")
+        self.write_policy(POLICY.replace("rate", "rat"))
+        answer = self.diff(USAGE)
+        self.assertIn(f"{self.policy_path}:2: ", answer["errors"][0])
+        self.assertIn(f"{self.policy_path}:2: ", self.ctl("diff", expected=USAGE))
+        self.write_policy(POLICY)
 
     def test_reload(self):
         before = self.json("limits")
