@@ -152,18 +152,17 @@ static void give_up(struct reload *r, char **errors)
     free_read(r);
 }
 
-static bool read_again(struct nj_server *s, char **errors)
+static bool read_again(struct reload *r, struct nj_mgmt_reloads *state, char **errors)
 {
-    struct reload r = reload_of(s);
-    bool ok = read_all(&r) && try_log(&r) && install(&r);
+    bool ok = read_all(r) && try_log(r) && install(r);
 
-    nj_store_relaxed(&s->reloads.has_failed, !ok);
+    nj_store_relaxed(&state->has_failed, !ok);
     if (ok)
-        nj_store_relaxed(&s->reloads.good_at_s, (int64_t)time(NULL));
+        nj_store_relaxed(&state->good_at_s, (int64_t)time(NULL));
     else
-        give_up(&r, errors);
-    nj_diags_free(&r.faults);
-    nj_diags_free(&r.notes);
+        give_up(r, errors);
+    nj_diags_free(&r->faults);
+    nj_diags_free(&r->notes);
     return ok;
 }
 
@@ -176,7 +175,8 @@ bool nj__server_reload(void *server, char **errors)
     if (s->access)
         nj_access_log_reopen(s->access);
     nj__root_watch_check(&s->housekeeping.root);
-    bool ok = read_again(s, errors);
+    struct reload r = reload_of(s);
+    bool ok = read_again(&r, &s->reloads, errors);
     nj__service_reloaded(&s->service, ok, nj_mgmt_sum_counter(&s->view, NJ_C_connections));
     pthread_mutex_unlock(&s->reload_lock);
     return ok;

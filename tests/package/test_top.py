@@ -42,7 +42,8 @@ def one_client(client, key, **more):
 
 CLIENTS = [one_client("198.18.0.1", "662b659d0ddf3230", bytes=3 << 30, streams=1),
            one_client("2001:db8:0:1::/64", "662b659d0ddf3231", bytes=2 << 20, streams=12)]
-TRANSFERS = [{"id": "1-2-3-4", "client": "198.18.0.1", "class": "iso", "path": "/pub/linux/releases/12/images/x.iso",
+TRANSFERS = [{"id": "1-2-3-4", "client": "198.18.0.1", "class": "iso",
+              "path": "/pub/linux/releases/12/images/x.iso",
               "bytes_per_s": 2 * MIB, "bytes_done": 100 * MIB, "bytes_left": 120 * MIB,
               "why": "class"},
              {"client": "198.18.0.2", "class": "default", "path": EVIL, "bytes_per_s": 0,
