@@ -134,10 +134,8 @@ void nj_txn_release(struct nj_txn *t)
 /* A status has three digits. */
 static void count_for_site(const struct nj_txn *t)
 {
-    struct nj_site_counts *c = nj_txns_site(t->set, t->site_at);
-
-    nj_site_count(c, t->status / 100, 1);
-    nj_site_count(c, NJ_SITE_N_BYTES, t->paced.n_bytes);
+    nj_site_count(t->site, t->status / 100, 1);
+    nj_site_count(t->site, NJ_SITE_N_BYTES, t->paced.n_bytes);
 }
 
 void nj_txn_end(struct nj_txn *t, bool complete)
@@ -156,7 +154,7 @@ void nj_txn_end(struct nj_txn *t, bool complete)
         if (t->paced.throttled_ns > 0)
             nj_histogram_add(&set->throttled, t->paced.throttled_ns);
     }
-    if (t->site_at)
+    if (t->site)
         count_for_site(t);
     if (t->access)
         nj__txn_log(t, complete, ttfb, total);

@@ -112,8 +112,8 @@ struct nj_txn {
     /* Those of its site and path, until the response has begun; NULL: none
      * (http/site/site_fields.h) */
     const struct nj_site_rules *rules;
-    uint32_t site_at; /* of the counts of its site, in bytes; 0: they are not counted */
-    bool is_https;    /* with rules: over TLS, or as a trusted proxy says that ends TLS */
+    struct nj_site_counts *site; /* NULL: it is not counted for a site */
+    bool is_https; /* with rules: over TLS, or as a trusted proxy says that ends TLS */
     nj_ns arrived_at,
         head_sent_at;    /* when the request arrived; when the response head was sent, 0: not yet */
     uint16_t status;     /* of the response; 0: none yet */

@@ -131,8 +131,8 @@ __attribute__((noinline)) static bool answer(struct nj_txn *t, const struct nj_s
 
 static void count(struct nj_txn *t, const struct nj_site_rules *rules)
 {
-    t->site_at = rules->counts_at;
-    nj_site_count(nj_txns_site(t->set, t->site_at), NJ_SITE_N_BEGUN, 1);
+    t->site = nj_txns_site(t->set, rules->counts_at);
+    nj_site_count(t->site, NJ_SITE_N_BEGUN, 1);
 }
 
 /* Neither this nor search() is a part of nj__site_answer(), which then has no stack frame. */
@@ -143,6 +143,8 @@ __attribute__((noinline)) static bool apply(const struct nj_site_rules *rules, s
     const uint32_t that_answer = NJ_SITE_REDIRECT | NJ_SITE_METHODS | NJ_SITE_ALLOW | NJ_SITE_DENY |
                                  NJ_SITE_CORS | NJ_SITE_CLIENT_CERT | NJ_SITE_IDENTITY;
 
+    if (rules->counts_at != 0) /* not of hosts without a site */
+        count(t, rules);
     if (!rules->sites) /* no key is set */
         return false;
     t->rules = rules;
@@ -162,10 +164,7 @@ __attribute__((noinline)) static bool search(const struct nj_sites *sites, struc
 {
     const struct nj_site_rules *rules = nj_sites_find(sites, head->authority, target->path);
 
-    if (!rules)
-        return false;
-    count(t, rules);
-    return apply(rules, t, head, target);
+    return rules && apply(rules, t, head, target);
 }
 
 bool nj__site_answer(const struct nj_sites *sites, struct nj_txn *t,
@@ -175,6 +174,8 @@ bool nj__site_answer(const struct nj_sites *sites, struct nj_txn *t,
 
     if (nj_unlikely(!rules))
         return search(sites, t, head, target);
+    if (nj_unlikely(rules->sites))
+        return apply(rules, t, head, target);
     count(t, rules);
-    return nj_unlikely(rules->sites) && apply(rules, t, head, target);
+    return false;
 }
