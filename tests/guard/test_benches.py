@@ -204,6 +204,7 @@ def cases(written, folder):
              handshakes__make_site=ANY, handshakes__Served=ANY, handshakes__under_flood=ANY),
         Case("idle", ["idle.tell"], idle__floor=returns([1]), idle__measure=ANY),
         Case("memory", ["memory.show"], memory__measure=ANY, memory__check_room=ANY),
+        Case("scrape", ["scrape.show"], scrape__measure=ANY, scrape__check_room=ANY),
         Case("memory --tls", ["memory_tls.verdict"], memory_tls__measure=returns(1)),
         Case("pages", ["pages.judge"], pages__measure=returns([])),
         Case("peers --tls", [f"peers.{name}" for name in ("table", "wanted", "verdicts",
