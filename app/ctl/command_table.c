@@ -75,6 +75,9 @@ const struct ctl_option ctl_options[CTL_N_OPTIONS] = {
                         "socket of the server, or a folder with it "
                         "[/run/nightjar/nightjar.sock, or else the only socket in /run/nightjar "
                         "whose name ends with .sock]"},
+    [CTL_OPT_PID] = {0, "pid", "PID",
+                     "only the server of this process; without --socket or with a folder: its "
+                     "socket there. Not for top"},
     [CTL_OPT_JSON] = {0, "json", "", "print JSON"},
     [CTL_OPT_TIMEOUT] = {0, "timeout", "SECONDS",
                          "how long to wait for each answer [10; reload and diff: 60; top: 5]"},

@@ -34,6 +34,7 @@ extern const struct ctl_command ctl_commands[CTL_N_COMMANDS];
 
 enum ctl_option_id {
     CTL_OPT_SOCKET,
+    CTL_OPT_PID,
     CTL_OPT_JSON,
     CTL_OPT_TIMEOUT,
     CTL_OPT_INTERVAL,

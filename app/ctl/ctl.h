@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 #include "base/compiler.h"
 #include "ctl/command_table.h"
@@ -32,6 +33,9 @@ enum ctl_status {
  * Of a folder it is CTL_SOCKET_NAME, or else the only socket there whose name ends with .sock.
  * False, with the reason in `why`: there is none, there are several, or permission is denied. */
 bool ctl_find_socket(const char *given, char path[CTL_PATH_BYTES], char *why, size_t why_bytes);
+/* The same for the server of the process `pid` alone. */
+bool ctl_find_socket_of(pid_t pid, const char *given, char path[CTL_PATH_BYTES], char *why,
+                        size_t why_bytes);
 
 /* --- http_client.c -------------------------------------------------------------------------- */
 

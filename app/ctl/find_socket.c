@@ -4,9 +4,11 @@
 #include <grp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/socket_path.h"
 #include "ctl/ctl.h"
 
 /* Of struct dirent: sockets of management. Others in the folder, as that of --upgrade-socket and
@@ -114,4 +116,46 @@ bool ctl_find_socket(const char *given, char path[CTL_PATH_BYTES], char *why, si
     if (!is_socket(path))
         snprintf(why, why_bytes, "%s: this is no socket", path);
     return is_socket(path);
+}
+
+static bool belongs_to(const char *path, pid_t pid)
+{
+    struct ucred who = {0};
+    socklen_t n = sizeof who;
+    int fd = nj_socket_path_connect(path, SOCK_STREAM, 1);
+
+    if (fd < 0)
+        return false;
+    int rc = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n);
+    close(fd);
+    return rc == 0 && who.pid == pid;
+}
+
+static bool find_of(pid_t pid, const char *folder, char path[CTL_PATH_BYTES])
+{
+    struct dirent **names;
+    int n = scandir(folder, &names, name_ends_with_sock, alphasort);
+    bool found = false;
+
+    for (int i = 0; i < n && !found; i++)
+        found = join(path, folder, names[i]->d_name) && belongs_to(path, pid);
+    if (n >= 0)
+        free_names(names, n);
+    return found;
+}
+
+bool ctl_find_socket_of(pid_t pid, const char *given, char path[CTL_PATH_BYTES], char *why,
+                        size_t why_bytes)
+{
+    struct stat st;
+    const char *from = given ? given : CTL_SOCKET_FOLDER;
+    bool found =
+        given && (stat(from, &st) != 0 || !S_ISDIR(st.st_mode))
+            ? snprintf(path, CTL_PATH_BYTES, "%s", from) < CTL_PATH_BYTES && belongs_to(path, pid)
+            : find_of(pid, from, path);
+
+    if (!found)
+        snprintf(why, why_bytes, "%s: no socket of process %ld, or permission is denied", from,
+                 (long)pid);
+    return found;
 }

@@ -75,6 +75,7 @@ static bool parse_seconds(const char *text, double *seconds)
 /* What the options say. */
 struct options {
     const char *socket;
+    pid_t pid;                    /* 0: not given */
     double timeout_s, interval_s; /* timeout_s 0: that of the command */
     bool json, once;
 };
@@ -92,6 +93,8 @@ static enum ctl_status run(enum ctl_command_id id, const struct options *o, stru
     double timeout_s = o->timeout_s > 0 ? o->timeout_s : ctl_commands[id].timeout_s;
     char path[CTL_PATH_BYTES], why[1024];
 
+    if (id == CTL_CMD_TOP && o->pid)
+        return bad_usage("--pid", "top does not have it");
     if (id == CTL_CMD_TOP) {
         const struct top_options top = {.socket = o->socket,
                                         .timeout_s = timeout_s,
@@ -100,7 +103,8 @@ static enum ctl_status run(enum ctl_command_id id, const struct options *o, stru
                                         .json = o->json};
         return flush_output((enum ctl_status)top_run(&top));
     }
-    if (!ctl_find_socket(o->socket, path, why, sizeof why)) {
+    if (!(o->pid ? ctl_find_socket_of(o->pid, o->socket, path, why, sizeof why)
+                 : ctl_find_socket(o->socket, path, why, sizeof why))) {
         fprintf(stderr, "nightjar ctl: %s\n", why);
         return CTL_UNREACHABLE;
     }
@@ -151,6 +155,7 @@ int main(int argc, char **argv)
     struct option options[CTL_N_OPTIONS + 1] = {0};
     struct options o = {.interval_s = 1};
     struct ctl c = {0};
+    char *end;
     int opt;
 
     for (size_t i = 0; i < CTL_N_OPTIONS; i++)
@@ -161,6 +166,11 @@ int main(int argc, char **argv)
         switch (opt) {
         case OPTION_CODE(CTL_OPT_SOCKET):
             o.socket = optarg;
+            break;
+        case OPTION_CODE(CTL_OPT_PID):
+            o.pid = (pid_t)strtol(optarg, &end, 10);
+            if (o.pid <= 0 || *end)
+                return bad_usage(optarg, "expected the id of a process");
             break;
         case OPTION_CODE(CTL_OPT_JSON):
             o.json = c.json = true;

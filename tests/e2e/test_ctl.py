@@ -226,6 +226,7 @@ class Changes(CtlCase):
         until("its end has come", lambda: "streams" not in
               [one["key"] for one in self.json("limits")["changes"] if one["class"] == "default"])
         self.assertNotIn("streams", self.json("limits")["classes"][0])
+        self.ctl("limits", "class=default", "client_rate=none")  # no time is left that would differ
         self.assertIn("expected a time", self.ctl("limits", "--for", "x", "rate=1MiB/s",
                                                   expected=REFUSED))
         self.ctl("limits", "--for", "1m", expected=USAGE)
@@ -295,6 +296,9 @@ class Ends(CtlCase):
     def test_a_stopped_process(self):
         """The server does not answer: the time-out ends the command."""
         self.ctl("version")
+        self.ctl("--pid", str(self.server.process.pid), "version")
+        self.assertIn("no socket of process 1,", self.ctl("--pid", "1", "version",
+                                                          expected=UNREACHABLE))
         self.server.signal(signal.SIGSTOP)
         try:
             self.assertIn("did not answer within 0.1 s",

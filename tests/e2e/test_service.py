@@ -134,11 +134,21 @@ class Service(Booted, unittest.TestCase):
         """It fails, with the line of the file, and the policy in force stays."""
         self.boot(OPTIONS + " --config /etc/nightjar/nightjar.conf")
         self.until_state("active")
+        self.check_reloads("keeping the current policy")
+
+    def test_a_reload_without_a_socket(self):
+        """--check and a signal do what `nightjar ctl reload` does with one."""
+        self.boot(OPTIONS + " --config /etc/nightjar/nightjar.conf --management-socket none")
+        self.until_state("active")
+        self.check_reloads("no socket of process")
+        self.assertNotIn("keeping the current policy", self.errors())  # it got no signal
+
+    def check_reloads(self, said):
         self.inside("sh", "-c", "echo '[server' >/etc/nightjar/nightjar.conf")
         done = self.inside("systemctl", "reload", "nightjar")
         self.assertNotEqual(0, done.returncode, self.errors())
         self.assertIn("nightjar.conf:1: unterminated section header", self.errors())
-        self.assertNotIn("keeping the current policy", self.errors())  # it got no signal
+        self.assertIn(said, self.errors())
         self.assertNotIn("Landlock)", self.errors())
         self.assertEqual("active", self.show("ActiveState"))
         self.check_a_request()
@@ -150,8 +160,7 @@ class Service(Booted, unittest.TestCase):
         """Of a file that only root can read."""
         credential = "/run/credentials/nightjar.service/key.pem"
         self.boot(f"{OPTIONS} --tls-cert /etc/server.pem --tls-key {credential}",
-                  tls=True, LoadCredential="key.pem:/etc/server.key",
-                  ExecReload="\nExecReload=kill -HUP $MAINPID")  # docs/deploy.md has both lines
+                  tls=True, LoadCredential="key.pem:/etc/server.key")
         self.until_state("active")
         self.inside("ip", "addr", "add", "198.18.0.1/24", "dev", "nj0")
         done = self.inside("curl", "-sS", "--http2", "--cacert", "/etc/server.pem",

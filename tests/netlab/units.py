@@ -30,8 +30,9 @@ def write_files(folder, eal, options, files, settings):
                            "StandardError": "append:/run/errors"}
     for unit in "nightjar.service", "nightjar@.service":
         with open(f"{BUILD}/systemd/{unit}", encoding="utf-8") as f:
-            units[f"etc/systemd/system/{unit}"] = re.sub(
-                r"^(Exec\w+=)\S*/nightjar ", r"\1/opt/nightjar/nightjar ", f.read(), flags=re.M)
+            text = f.read()
+        program = re.search(r"^ExecStart=(\S+)", text, re.M)[1]
+        units[f"etc/systemd/system/{unit}"] = text.replace(program, "/opt/nightjar/nightjar")
         units[f"etc/systemd/system/{unit}.d/more.conf"] = "[Service]\n" + "".join(
             f"{key}={value}\n" for key, value in settings.items())
     defaults = f'NIGHTJAR_EAL="{eal}"\nNIGHTJAR_OPTIONS="{options}"\n'
@@ -40,7 +41,7 @@ def write_files(folder, eal, options, files, settings):
         with open(f"{folder}/{path}", "w", encoding="utf-8") as f:
             f.write(text)
     os.makedirs(f"{folder}/opt/nightjar")
-    for path in server_path(), *glob.glob(f"{BUILD}/lib/libnightjar.so.?"):
+    for path in server_path(), f"{server_path()}-ctl", *glob.glob(f"{BUILD}/lib/libnightjar.so.?"):
         shutil.copy(path, f"{folder}/opt/nightjar")
 
 

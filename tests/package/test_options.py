@@ -222,7 +222,7 @@ class Completions(unittest.TestCase):
         """As in bash."""
         specs = run("zsh", "-fc", '_arguments() { print -rl -- "$@" }; words=(nightjar ctl --); '
                     "CURRENT=3; source $1", "zsh", os.path.join(self.folder, "_nightjar"))
-        self.assertEqual(["socket", "json", "timeout", "interval", "once", "for", "help"],
+        self.assertEqual(["socket", "pid", "json", "timeout", "interval", "once", "for", "help"],
                          re.findall(r"^--([\w-]+)\[", specs, re.M))
         self.assertRegex(specs, r"(?m)^2:command:\(status limits .*version top\)$")
 

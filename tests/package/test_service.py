@@ -44,9 +44,9 @@ class Service(unittest.TestCase):
         """The unit with the program of the build, in a folder of its own."""
         with open(UNIT, encoding="utf-8") as f:
             text = f.read()
-        text, n = re.subn(r"^(Exec\w+=)\S*/nightjar ", rf"\1{BUILD}/app/nightjar/nightjar ", text,
-                          flags=re.M)
-        self.assertEqual(2, n)
+        program, = re.findall(r"^ExecStart=(\S+)", text, re.M)
+        self.assertEqual(3, text.count(f"{program} "))
+        text = text.replace(program, f"{BUILD}/app/nightjar/nightjar")
         with open(self.unit, "w", encoding="utf-8") as f:
             f.write(change(text))
 
@@ -107,9 +107,12 @@ class Service(unittest.TestCase):
         """What other tests show of the program, and what it needs of the unit."""
         self.assertEqual(["notify"], settings("Type"))
         self.assertEqual(["2"], settings("RestartPreventExitStatus"))  # invalid options
-        check, reload = settings("ExecReload")
-        self.assertEqual(settings("ExecStart")[0].replace(" -- ", " -- --check "), check)
-        self.assertIn("-HUP $MAINPID", reload)
+        reload, = settings("ExecReload")
+        script = shlex.split(reload)
+        self.assertEqual(shlex.split(settings("ExecStart")[0].replace(" -- ", " -- --check ")),
+                         script[3:])
+        self.assertIn("nightjar ctl --pid $MAINPID reload;", script[2])
+        self.assertIn("kill -HUP $MAINPID", script[2])
         self.assertEqual(settings("AmbientCapabilities"), settings("CapabilityBoundingSet"))
 
 
