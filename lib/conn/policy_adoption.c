@@ -232,8 +232,7 @@ uint32_t nj_conns_adopt_policy_and_run_shaper(struct nj_conns *cs, nj_ns now)
         adopt_http(cs, p->http);
         nj_shape_set_policy(cs->txns.shape, p, now);
         cs->recheck_at = nj_policy_filters_conns(p) ? 0 : UINT32_MAX;
-        cs->recheck_txn_at =
-            nj_policy_forbids_any(p) || (p->sites && nj_sites_deny_any(p->sites)) ? 0 : UINT32_MAX;
+        cs->recheck_txn_at = nj_policy_forbids_any(p) || p->sites ? 0 : UINT32_MAX;
         nj__conn_shares_restart_count(cs);
     }
     if (nj_unlikely(cs->recheck_at != UINT32_MAX))

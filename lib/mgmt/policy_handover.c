@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "server/policy_handover.h"
+#include "mgmt/policy_handover.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -48,7 +48,7 @@ static bool write_limits(struct nj_policies *p, nj_ns now, FILE *out)
     return ok;
 }
 
-int nj__policy_write_changes(struct nj_policies *p, nj_ns now)
+int nj_mgmt_write_changes(struct nj_policies *p, nj_ns now)
 {
     char *text = NULL;
     size_t n = 0;
@@ -148,7 +148,7 @@ static void put_in_force(struct nj_policies *p, struct record *r)
                r->n_left_out, r->n_left_out == 1 ? "" : "s", r->n_left_out == 1 ? "" : "s");
 }
 
-void nj__policy_read_changes(struct nj_policies *p, int fd, nj_ns now)
+void nj_mgmt_read_changes(struct nj_policies *p, int fd, nj_ns now)
 {
     char *text = calloc(1, BYTES_MAX + 1);
     ssize_t n = text ? pread(fd, text, BYTES_MAX, 0) : -1;

@@ -19,7 +19,7 @@
 #include "config/policy_snapshots.h"
 
 /* Returns a descriptor for the caller to close, or -1: no memory. Any thread but an lcore. */
-int nj__policy_write_changes(struct nj_policies *p, nj_ns now);
+int nj_mgmt_write_changes(struct nj_policies *p, nj_ns now);
 /* Put them in force in place of those of this process, with a line in the log. A record that is
  * none changes nothing. Any thread but an lcore. */
-void nj__policy_read_changes(struct nj_policies *p, int fd, nj_ns now);
+void nj_mgmt_read_changes(struct nj_policies *p, int fd, nj_ns now);

@@ -2,7 +2,7 @@
 /* The steps of bring-up that take over from a running server, and what the server does in an
  * upgrade. */
 #include "log/log.h"
-#include "server/policy_handover.h"
+#include "mgmt/policy_handover.h"
 #include "server/server_internal.h"
 #include "telem/counters_conn.h"
 #include "threads/os_clock.h"
@@ -30,14 +30,14 @@ static int write_changes(void *server)
 {
     struct nj_server *s = server;
 
-    return nj__policy_write_changes(s->policy.policies, nj_os_clock_gettime_ns(CLOCK_MONOTONIC));
+    return nj_mgmt_write_changes(s->policy.policies, nj_os_clock_gettime_ns(CLOCK_MONOTONIC));
 }
 
 static void read_changes(void *server, int fd)
 {
     struct nj_server *s = server;
 
-    nj__policy_read_changes(s->policy.policies, fd, nj_os_clock_gettime_ns(CLOCK_MONOTONIC));
+    nj_mgmt_read_changes(s->policy.policies, fd, nj_os_clock_gettime_ns(CLOCK_MONOTONIC));
 }
 
 bool nj__server_contact_running(struct nj_server *s)

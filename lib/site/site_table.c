@@ -235,28 +235,16 @@ const struct nj_site_rules *nj_sites_find(const struct nj_sites *s, struct nj_st
                                           struct nj_str path)
 {
     const struct site *site = find_site(s, authority);
-
-    if (!site)
-        return s->others.keys != 0 ? &s->others : NULL;
-    return rules_of(s, site, path);
+    return site ? rules_of(s, site, path) : s->others.keys != 0 ? &s->others : NULL;
 }
 
 const struct nj_site_rules *nj_sites_find_again(const struct nj_sites *s, uint64_t site,
                                                 struct nj_str path, uint32_t *hint)
 {
-    for (uint32_t i = 0; i < s->n_sites; i++) {
-        uint32_t k = (*hint + i) % s->n_sites;
-        if (s->rules[s->sites[k].rules].identity.site != site)
-            continue;
-        *hint = k;
-        return rules_of(s, &s->sites[k], path);
-    }
+    for (uint32_t n = s->denies_any ? s->n_sites : 0; n > 0; n--, *hint = (*hint + 1) % s->n_sites)
+        if (s->rules[s->sites[*hint].rules].identity.site == site)
+            return rules_of(s, &s->sites[*hint], path);
     return NULL;
-}
-
-bool nj_sites_deny_any(const struct nj_sites *s)
-{
-    return s->denies_any;
 }
 
 uint32_t nj_sites_index(const struct nj_sites *s, struct nj_str authority)

@@ -162,12 +162,10 @@ const struct nj_site_rules *nj_sites_find(const struct nj_sites *s, struct nj_st
                                           struct nj_str path);
 
 /* The rules that a later table has for a path of the site of earlier rules, which
- * struct nj_site_identity.site names; NULL: it has no such site. `hint`: begins as 0, and is kept
- * for the next call. Any thread. */
+ * struct nj_site_identity.site names; NULL: it has no such site, or denies nobody. `hint`: begins
+ * as 0, and is kept for the next call. Any thread. */
 const struct nj_site_rules *nj_sites_find_again(const struct nj_sites *s, uint64_t site,
                                                 struct nj_str path, uint32_t *hint);
-/* Does any of the rules have `allow` or `deny`? */
-bool nj_sites_deny_any(const struct nj_sites *s);
 
 /* The index of the site in the definitions; UINT32_MAX: none. For --explain. */
 uint32_t nj_sites_index(const struct nj_sites *s, struct nj_str authority);

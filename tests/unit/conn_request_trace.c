@@ -49,15 +49,18 @@ static struct hr *start(const struct nj_policy *p)
     return hr_start(h);
 }
 
+static struct nj_trace_command begun;
+
 static void run(struct hr *h, bool ends)
 {
-    struct nj_trace_command c = {.trace = trace, .ends = ends};
+    struct nj_trace_command c = {.trace = trace, .ends = ends ? &begun : NULL};
 
     nj_trace_begin(&c);
     cr_assert(nj_command_ring_put(&h->r->s->conns.commands, &c.command));
     for (uint32_t i = 0; i < 200 && !nj_command_is_done(&c.command); i++)
         rig_step(h->r);
     cr_assert(nj_command_is_done(&c.command));
+    atomic_store(&begun.command.is_done, true);
 }
 
 static void begin_of(struct hr *h, const struct nj_net *of, uint64_t n_ring)
@@ -361,7 +364,7 @@ Test(conn_request_trace, ends_in_parts)
             hr_get(c[i], "/wait");
         hr_settle(h);
     }
-    struct nj_trace_command e = {.trace = trace, .ends = true};
+    struct nj_trace_command e = {.trace = trace, .ends = &begun};
     nj_trace_begin(&e);
     cr_assert(nj_command_ring_put(&h->r->s->conns.commands, &e.command));
     rig_step(h->r);
