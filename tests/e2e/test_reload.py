@@ -6,6 +6,7 @@ import re
 import ssl
 import subprocess
 
+from tests.netlab import management
 from tests.netlab.case import ServerCase
 from tests.netlab.certificates import Authority
 from tests.netlab.h2client import Client
@@ -13,6 +14,7 @@ from tests.netlab.limits import time_limit
 from tests.netlab.world import until
 
 NAME = "www.example.org"
+NOBODY = 65534
 POLICY = """\
 [class shut]
 path = /shut/
@@ -44,7 +46,7 @@ class ReloadCase(ServerCase):
     def prepare(cls):
         os.mkdir(os.path.join(cls.root, "shut"))
         os.link(os.path.join(cls.root, "10MiB"), os.path.join(cls.root, "shut", "10MiB"))
-        cls.world.options += ["--config", cls.policy_path]
+        cls.world.options += ["--config", cls.policy_path, "--management-listen", "127.0.0.1:9180"]
         cls.write_policy(cls.text(cls))
 
     def setUp(self):
@@ -126,6 +128,22 @@ class Reload(ReloadCase):
         self.assertTrue(client.ended(shut))
         self.assertEqual(403, client.get("/shut/10MiB")[0])
         client.close()
+
+    def test_a_token_comes_and_goes(self):
+        """With the key of its file."""
+        path, token = os.path.join(self.world.scratch, "token"), "x" * 32
+        with open(path, "w", opener=lambda *a: os.open(*a, mode=0o600), encoding="utf-8") as f:
+            f.write(token)
+        os.chown(path, NOBODY, NOBODY)
+        status = lambda: management.ask(("127.0.0.1", 9180), "GET", "/api/v1/limits", token=token,
+                                        namespace=self.world.server_ns).status
+        self.assertEqual(403, status())
+        self.write_policy(self.text(more=f"[management]\ntoken = {path}\n"))
+        told = management.ask(self.world.management, "POST", "/api/v1/reload").json()
+        self.assertEqual([], told["errors"])
+        until("it is valid", lambda: status() == 200)
+        self.change_policy(self.text())
+        until("it is not valid any more", lambda: status() == 403)
 
     def test_limits(self):
         self.assertEqual("405", self.upload())
