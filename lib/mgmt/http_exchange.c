@@ -244,6 +244,24 @@ static bool refuse_token(struct nj__mgmt_exchange *e, const struct nj__mgmt_answ
     return true;
 }
 
+static enum MHD_Result count_length(void *n, enum MHD_ValueKind kind, const char *name,
+                                    const char *value)
+{
+    *(uint32_t *)n +=
+        strcasecmp(name, "Content-Length") == 0 || strcasecmp(name, "Transfer-Encoding") == 0;
+    return MHD_YES;
+}
+
+/* Two lengths: another reader of this connection may find another end of the body (RFC 9112
+ * section 6.3). */
+static bool has_two_lengths(struct MHD_Connection *c)
+{
+    uint32_t n = 0;
+
+    MHD_get_connection_values(c, MHD_HEADER_KIND, count_length, &n);
+    return n > 1;
+}
+
 /* Refuses what the head alone decides. `allowed`: of nj__mgmt_route_find(). */
 static bool refuse_head(struct nj__mgmt_exchange *e, const struct nj__mgmt_answerer *a,
                         struct MHD_Connection *c, const struct nj__mgmt_route *route,
@@ -252,7 +270,11 @@ static bool refuse_head(struct nj__mgmt_exchange *e, const struct nj__mgmt_answe
     const char *forbidden = route ? why_forbidden(e, a, c, route) : NULL;
     uint64_t n_body = 0;
 
-    if (!route && allowed[0])
+    if (has_two_lengths(c))
+        *rc = refuse_with(e, c, MHD_HTTP_BAD_REQUEST,
+                          "more than one of Content-Length and Transfer-Encoding\n", "Connection",
+                          "close");
+    else if (!route && allowed[0])
         *rc = refuse_with(e, c, MHD_HTTP_METHOD_NOT_ALLOWED, "not with this method\n", "Allow",
                           allowed);
     else if (!route)

@@ -273,6 +273,15 @@ static bool has_gone(int fd)
     return poll(&p, 1, 0) > 0;
 }
 
+/* It has sent all that it will send. libmicrohttpd learns of an end that arrives together with
+ * bytes only at the next event. */
+static bool has_ended(int fd)
+{
+    char byte;
+
+    return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
 static bool is_late(struct client *c, nj_ns at)
 {
     const struct nj__mgmt_exchange *e = &c->exchange;
@@ -280,7 +289,10 @@ static bool is_late(struct client *c, nj_ns at)
     if (e->is_suspended || e->has_taken)
         c->deadline = at + SEND_TIME;
     c->exchange.has_taken = false;
-    return at >= c->deadline || (e->is_suspended && e->stream.read && has_gone(c->fd));
+    if (at >= c->deadline)
+        return true;
+    return e->is_suspended ? e->stream.read && has_gone(c->fd)
+                           : !e->is_answered && has_ended(c->fd);
 }
 
 /* libmicrohttpd finds a connection that is shut down closed, and closes it. */

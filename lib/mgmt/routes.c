@@ -257,5 +257,5 @@ const char *nj__mgmt_route_rest(const struct nj__mgmt_route *route, const char *
 
 bool nj__mgmt_route_is_slow(const struct nj__mgmt_route *route)
 {
-    return route->answer == reload;
+    return route->answer == reload || route->answer == diff;
 }

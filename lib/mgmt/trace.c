@@ -153,8 +153,8 @@ static struct nj_command *end(void *of, uint32_t lcore)
     struct nj_mgmt_trace *t = of;
     struct nj_trace_command *command = &t->lcore[lcore].end;
 
-    *command = (struct nj_trace_command){.trace = t->lcore[lcore].trace,
-                                         .ends = &t->lcore[lcore].begin};
+    *command =
+        (struct nj_trace_command){.trace = t->lcore[lcore].trace, .ends = &t->lcore[lcore].begin};
     nj_trace_begin(command);
     return &command->command;
 }

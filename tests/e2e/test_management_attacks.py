@@ -35,6 +35,9 @@ GARBAGE = {
     "a chunk beyond 64 bits": POST + b"Transfer-Encoding: chunked\r\n\r\nFFFFFFFFFFFFFFFFF\r\n",
     "a negative chunk": POST + b"Transfer-Encoding: chunked\r\n\r\n-1\r\nx\r\n",
     "a negative length": POST + b"Content-Length: -1\r\n\r\n",
+    "two lengths": POST + b"Content-Length: 4\r\nContent-Length: 5\r\n\r\nabcde",
+    "a length beside chunks": POST + b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n"
+                              b"0\r\n\r\n",
     "a token that is too long": b"GET /api/v1 HTTP/1.1\r\nHost: localhost\r\n"
                                 b"Authorization: Bearer " + b"x" * 20_000 + b"\r\n\r\n",
     "a token that only reads": POST.replace(WRITE.encode(), READ.encode()) + b"\r\n",

@@ -383,6 +383,39 @@ Test(conn_request_trace, ends_in_parts)
     hr_free(h);
 }
 
+/* The ring runs a part of each command in a step. */
+Test(conn_request_trace, its_end_waits_for_its_begin)
+{
+    struct hr *h = start(NULL);
+    uint32_t n = 0, n_seen = 0;
+
+    h->r->http.idle_timeout = 0;
+    for (uint32_t i = 0; i < 4; i++) {
+        struct hr_client *c = hr_connect(h);
+        for (uint32_t k = 0; k < 60; k++, n++)
+            hr_get(c, "/wait");
+        hr_settle(h);
+    }
+    cr_assert(nj_record_ring_open(&ring, 1 << 20));
+    trace = nj_trace_new(&ring, &(struct nj_net){.bits = 0});
+    cr_assert(trace);
+    struct nj_trace_command b = {.trace = trace}, e = {.trace = trace, .ends = &b};
+    nj_trace_begin(&b);
+    nj_trace_begin(&e);
+    cr_assert(nj_command_ring_put(&h->r->s->conns.commands, &b.command));
+    cr_assert(nj_command_ring_put(&h->r->s->conns.commands, &e.command));
+    for (uint32_t i = 0; i < 20 && !nj_command_is_done(&e.command); i++)
+        rig_step(h->r);
+    cr_assert(nj_command_is_done(&b.command) && nj_command_is_done(&e.command));
+    while (next().status != UINT16_MAX)
+        n_seen++;
+    cr_expect_eq(n_seen, n);
+    nj_trace_free(trace);
+    nj_record_ring_close(&ring);
+    hr_run(h, NJ_SEC);
+    hr_free(h);
+}
+
 Test(conn_request_trace, sleeps_between_looks)
 {
     struct hr *h = start(NULL);
