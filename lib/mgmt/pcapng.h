@@ -3,15 +3,13 @@
  * Blocks of a pcapng file (draft-ietf-opsawg-pcapng), in the byte order of this machine, with
  * times in nanoseconds of UTC.
  *
- * DPDK's rte_pcapng has a writer, too, but it needs a lock-free copy that it cannot make here.
- * rte_pcapng_copy() takes an mbuf of a mempool, which lcore and writer share: its ring has
- * read-modify-writes, and an lcore waits in it while a thread that was interrupted in the middle of
- * an operation does not run. The copy cannot be made outside the lcore instead: since DPDK 23.11
- * (24.11 is Debian 13's) rte_pcapng_copy() takes its time stamp itself, in 22.11 (Debian 12) it is
- * an argument, so with 24.11 packets would have the time at which the management thread saw them.
- * That mempool would come from the EAL's memory, which may not grow after privileges were given
- * up. And the writer blocks in writev(2) until a descriptor takes all, as the management thread
- * must not.
+ * DPDK's rte_pcapng does not fit. In DPDK 24.11 (Debian 13) rte_pcapng_copy() takes the time stamp
+ * itself, so that it would have to run on the lcore; only in 22.11 (Debian 12) it is an argument.
+ * On the lcore it takes an mbuf from a mempool that the management thread shares: the mempool's
+ * ring has read-modify-writes, and an lcore waits there while the other thread is interrupted in
+ * the middle of an operation. That mempool would come from memory of the EAL, which may not grow
+ * after privileges were given up. And its writer blocks in writev(2) until a descriptor takes all,
+ * as the management thread must not.
  *
  * Pure; any thread. Each function returns the size of the block, a multiple of 4, at most
  * NJ__PCAPNG_BLOCK_MAX and the bytes of the packet, for which `out` has room.
