@@ -14,8 +14,10 @@
 
 #include "config/policy_snapshots.h"
 #include "config/settings_validate.h"
+#include "mgmt/capture.h"
 #include "mgmt/document.h"
 #include "mgmt/http_exchange.h"
+#include "mgmt/trace.h"
 #include "mgmt/transfers.h"
 #include "support/shard_rig.h"
 
@@ -35,6 +37,8 @@ static _Atomic nj_ns supervised_at, unpolled[1], ready_stall = NJ_SEC;
 static _Atomic bool is_stopping, is_yielding;
 static struct nj_mgmt_reloads reloads;
 static struct nj_mgmt_view view;
+static const struct nj_mgmt_view without_lcores = {.clock = &tsc_clock}; /* of streams */
+static struct nj__mgmt_events events;
 static struct nj_mgmt_tokens tokens;
 static uint64_t version; /* of the policy */
 
@@ -63,7 +67,7 @@ static bool has_responses(void *ctx, uint8_t slot)
 
 static bool change_limits(void *policies, const char *change, char *why, size_t why_bytes)
 {
-    return nj_policies_change(policies, change, why, why_bytes) > 0;
+    return nj_policies_change(policies, change, NJ_SEC, why, why_bytes) > 0;
 }
 
 static void reset_handlers(void *ctx)
@@ -79,6 +83,16 @@ static bool reload(void *ctx, char **errors)
 
 static bool reopen_log(void *ctx)
 {
+    return false;
+}
+
+static bool diff(void *ctx, nj_config_change_fn *see, void *of, char **errors, char **restart)
+{
+    const struct nj_config_change change = {.section = "server", .key = "rate", .running = "\xff"};
+
+    see(of, &change);
+    *errors = strdup("a.conf:1: b\n");
+    *restart = NULL;
     return false;
 }
 
@@ -148,9 +162,12 @@ static void start(void)
         .ready_stall = &ready_stall,
         .reloads = &reloads,
         .transfers = nj_mgmt_transfers_new(NULL, 0),
-        .hooks = {policies, change_limits, reset_handlers, reload, reopen_log},
+        .hooks = {policies, change_limits, reset_handlers, reload, reopen_log, diff},
     };
     NJ_CHECK(view.transfers);
+    view.capture = nj_mgmt_capture_new(&without_lcores);
+    view.trace = nj_mgmt_trace_new(&without_lcores);
+    NJ_CHECK(view.capture && view.trace);
 }
 
 /* --- a request ------------------------------------------------------------------------------- */
@@ -183,13 +200,20 @@ static void answer(const struct nj__mgmt_route *route, struct nj__mgmt_request *
 {
     bool changes = strcmp(route->method, "GET") != 0;
     uint64_t before = version;
-    char *text = NULL;
+    char *text = NULL, part[1024];
     size_t n = 0;
     FILE *out = open_memstream(&text, &n);
 
     NJ_CHECK(out);
     unsigned status = route->answer(r, out);
     fclose(out);
+    if (r->stream.read) {
+        NJ_CHECK(status == 200 && n == 0);
+        r->stream.read(r->stream.of, part, sizeof part);
+        r->stream.end(r->stream.of);
+        free(text);
+        return;
+    }
     check_body(r, status, text, n);
     NJ_CHECK(version == before || (changes && status == 200));
     free(text);
@@ -209,6 +233,7 @@ static void ask(const char *method, const char *url, const uint8_t *body, size_t
     NJ_CHECK(strlen(allowed) < sizeof allowed);
     if (route && !e.is_too_long && n_body <= NJ__MGMT_BODY_MAX) {
         struct nj__mgmt_request r = {.view = &view,
+                                     .events = &events,
                                      .rest = nj__mgmt_route_rest(route, path),
                                      .query = e.query,
                                      .accept = "",
