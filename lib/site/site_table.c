@@ -372,7 +372,6 @@ static void combine_files(struct nj_site_rules *to, const struct nj_site_rules *
 static bool append_rules(struct builder *b, const struct nj_site_rules *outer,
                          const struct nj_site_rules *inner, struct nj_str prefix)
 {
-    static const struct nj_site_rules none;
     const uint32_t of_fields =
         NJ_SITE_CACHE_CONTROL | NJ_SITE_CORS | NJ_SITE_HSTS | NJ_SITE_DEFAULT_TYPE | NJ_SITE_NAMED;
     struct nj_sites *s = b->s;
@@ -382,12 +381,10 @@ static bool append_rules(struct builder *b, const struct nj_site_rules *outer,
         return false;
     }
     struct nj_site_rules *to = &s->rules[s->n_rules++];
-    *to = outer ? *outer : none;
+    *to = outer
+              ? *outer
+              : (struct nj_site_rules){.identity = inner->identity, .counts_at = inner->counts_at};
     to->keys |= inner->keys | s->others.keys;
-    if (!outer) {
-        to->identity = inner->identity;
-        to->counts_at = inner->counts_at;
-    }
     if (inner->keys & NJ_SITE_REDIRECT) {
         to->redirect_status = inner->redirect_status;
         to->redirect_cleartext_only = inner->redirect_cleartext_only;
