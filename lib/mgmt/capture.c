@@ -173,7 +173,7 @@ void nj_mgmt_capture_free(struct nj_mgmt_capture *c)
     free(c);
 }
 
-/* Who asks is not known: the socket tells no more than that the client may write to it. */
+/* Who asks is in the line of mgmt/change_log.h. */
 static void log_begin(const struct nj_mgmt_capture *c)
 {
     const struct nj__capture_options *o = &c->options;

@@ -32,16 +32,16 @@ static void describe_sender(struct MHD_Connection *c, bool is_unix, char *who, s
     snprintf(who, n, "%s with the token", ip);
 }
 
-void nj__mgmt_log_change(struct MHD_Connection *c, bool is_unix, const char *path, const char *body,
-                         unsigned status)
+void nj__mgmt_log_change(struct MHD_Connection *c, bool is_unix, const char *method,
+                         const char *path, const char *what, unsigned status)
 {
-    char who[80], what[256];
+    char who[80], shown[256];
 
     describe_sender(c, is_unix, who, sizeof who);
-    snprintf(what, sizeof what, "%s", body);
-    for (char *p = what; *p; p++)
+    snprintf(shown, sizeof shown, "%s", what);
+    for (char *p = shown; *p; p++)
         if (*p < ' ' || *p > '~')
             *p = '?';
-    nj_log(NJ_LEVEL_INFO, "management: POST %s%s%s from %s: %u", path, what[0] ? " " : "", what,
-           who, status);
+    nj_log(NJ_LEVEL_INFO, "management: %s %s%s%s from %s: %u", method, path, shown[0] ? " " : "",
+           shown, who, status);
 }

@@ -5,7 +5,7 @@
 #include <microhttpd.h>
 #include <stdbool.h>
 
-/* `is_unix`: the connection is one of the Unix socket, whose peer the kernel names. `body`: what to
- * change; it is cut after 255 bytes. The management thread. */
-void nj__mgmt_log_change(struct MHD_Connection *c, bool is_unix, const char *path, const char *body,
-                         unsigned status);
+/* `is_unix`: the connection is one of the Unix socket, whose peer the kernel names. `what`: the
+ * body, or the query; it is cut after 255 bytes. The management thread. */
+void nj__mgmt_log_change(struct MHD_Connection *c, bool is_unix, const char *method,
+                         const char *path, const char *what, unsigned status);

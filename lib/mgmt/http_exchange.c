@@ -133,8 +133,9 @@ static enum MHD_Result answer(struct nj__mgmt_exchange *e, struct nj__mgmt_answe
         suspend(e); /* libmicrohttpd calls nj__mgmt_exchange_step() again when it is resumed */
         return MHD_YES;
     }
-    if (route->access == NJ__MGMT_WRITE && !r.stream.read)
-        nj__mgmt_log_change(c, e->place == NJ__MGMT_UNIX, path, r.body, made.status);
+    if (route->access == NJ__MGMT_WRITE)
+        nj__mgmt_log_change(c, e->place == NJ__MGMT_UNIX, route->method, path,
+                            r.n_body > 0 ? r.body : r.query, made.status);
     e->stream = r.stream;
     if (r.stream.read) {
         free(made.text);
@@ -194,9 +195,9 @@ bool nj__mgmt_is_same_origin(const char *origin, const char *host)
  * so. Programs send neither field. */
 static bool is_of_another_page(struct MHD_Connection *c)
 {
-    const char *origin = field(c, "Origin");
+    const char *origin = field(c, "Origin"), *site = field(c, "Sec-Fetch-Site");
 
-    return strcasecmp(field(c, "Sec-Fetch-Site"), "cross-site") == 0 ||
+    return (site[0] && strcasecmp(site, "same-origin") != 0 && strcasecmp(site, "none") != 0) ||
            (origin[0] && !nj__mgmt_is_same_origin(origin, field(c, "Host")));
 }
 

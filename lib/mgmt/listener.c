@@ -59,7 +59,8 @@ struct nj_mgmt_listener {
     pthread_t thread;
     _Atomic bool is_stopping, yields;
     _Atomic bool has_answer; /* of a slow route */
-    pthread_mutex_t lock;    /* of what follows */
+    _Atomic bool has_new_tokens;
+    pthread_mutex_t lock; /* of what follows */
     struct nj_mgmt_tokens tokens;
 
     /* The thread only. */
@@ -296,6 +297,24 @@ static bool is_late(struct client *c, nj_ns at)
 }
 
 /* libmicrohttpd finds a connection that is shut down closed, and closes it. */
+static void cut(struct client *c)
+{
+    c->is_ended = c->exchange.is_cut = true;
+    shutdown(c->fd, SHUT_RDWR);
+}
+
+/* A token that is no longer valid has no streams. Clients with the new one ask again. */
+static void follow_tokens(struct nj_mgmt_listener *l)
+{
+    if (!atomic_exchange(&l->has_new_tokens, false))
+        return;
+    for (uint32_t i = 0; i < CLIENTS_MAX; i++) {
+        struct client *c = &l->client[i];
+        if (c->fd >= 0 && c->exchange.place == NJ__MGMT_LOOPBACK && c->exchange.stream.read)
+            cut(c);
+    }
+}
+
 static void end_late_clients(struct nj_mgmt_listener *l)
 {
     nj_ns at = now();
@@ -305,10 +324,8 @@ static void end_late_clients(struct nj_mgmt_listener *l)
     l->checked_at = at;
     for (uint32_t i = 0; i < CLIENTS_MAX; i++) {
         struct client *c = &l->client[i];
-        if (c->fd < 0 || c->is_ended || !is_late(c, at))
-            continue;
-        c->is_ended = c->exchange.is_cut = true;
-        shutdown(c->fd, SHUT_RDWR);
+        if (c->fd >= 0 && !c->is_ended && is_late(c, at))
+            cut(c);
     }
 }
 
@@ -394,6 +411,7 @@ static void *serve(void *listener)
     nj_syscall_allow_list_load();
     while (!atomic_load_explicit(&l->is_stopping, memory_order_acquire)) {
         follow_yield(l);
+        follow_tokens(l);
         nj_mgmt_sockets_take_repaired(l->sockets);
         wait_and_serve(l);
     }
@@ -485,11 +503,22 @@ void nj_mgmt_listener_stop(struct nj_mgmt_listener *l)
     free_listener(l);
 }
 
+static bool is_same(const struct nj_mgmt_token *a, const struct nj_mgmt_token *b)
+{
+    return a->is_set == b->is_set && memcmp(&a->hash, &b->hash, sizeof a->hash) == 0;
+}
+
 void nj_mgmt_listener_set(struct nj_mgmt_listener *l, const struct nj_mgmt_tokens *tokens)
 {
     pthread_mutex_lock(&l->lock);
+    bool are_new =
+        !is_same(&l->tokens.read, &tokens->read) || !is_same(&l->tokens.write, &tokens->write);
     l->tokens = *tokens;
     pthread_mutex_unlock(&l->lock);
+    if (are_new) {
+        atomic_store(&l->has_new_tokens, true);
+        nj_mgmt_sockets_wake(l->sockets);
+    }
 }
 
 void nj_mgmt_listener_yield(struct nj_mgmt_listener *l, bool yields)

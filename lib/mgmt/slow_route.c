@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/futex_park.h"
 #include "base/signal_stack.h"
@@ -17,8 +18,10 @@ struct nj__mgmt_slow {
     pthread_t thread;
     _Atomic uint32_t n_wakes;
     _Atomic bool is_stopping;
-    _Atomic enum state state; /* the thread has what follows while it is RUNS */
-    const void *owner;        /* NULL: nobody takes the answer */
+    _Atomic enum state state;               /* the thread has what follows while it is RUNS */
+    const void *owner;                      /* NULL: nobody takes the answer */
+    const void *waiting[NJ__MGMT_SLOW_MAX]; /* owners, the one that is served first */
+    uint32_t n_waiting;
     const struct nj__mgmt_route *route;
     struct nj__mgmt_request request;
     struct nj__mgmt_answer answer;
@@ -88,6 +91,10 @@ void nj__mgmt_slow_stop(struct nj__mgmt_slow *s)
     atomic_store(&s->is_stopping, true);
     nj_unpark(&s->n_wakes);
     pthread_join(s->thread, NULL);
+    if (atomic_load(&s->state) == RUNS) { /* the thread has not begun it */
+        s->owner = NULL;
+        atomic_store(&s->state, FREE);
+    }
 }
 
 void nj__mgmt_slow_free(struct nj__mgmt_slow *s)
@@ -96,10 +103,35 @@ void nj__mgmt_slow_free(struct nj__mgmt_slow *s)
     free(s);
 }
 
+/* --- owners ----------------------------------------------------------------------------------- */
+
+static void leave(struct nj__mgmt_slow *s, const void *owner)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < s->n_waiting; i++)
+        if (s->waiting[i] != owner)
+            s->waiting[n++] = s->waiting[i];
+    s->n_waiting = n;
+}
+
+/* Some places are for changes only. False: there is no place. */
+static bool join(struct nj__mgmt_slow *s, const void *owner, bool changes)
+{
+    for (uint32_t i = 0; i < s->n_waiting; i++)
+        if (s->waiting[i] == owner)
+            return true;
+    if (s->n_waiting >= (changes ? NJ__MGMT_SLOW_MAX : NJ__MGMT_SLOW_MAX / 2))
+        return false;
+    s->waiting[s->n_waiting++] = owner;
+    return true;
+}
+
 static struct nj__mgmt_answer take(struct nj__mgmt_slow *s)
 {
     struct nj__mgmt_answer answer = s->answer;
 
+    leave(s, s->owner);
     s->answer = (struct nj__mgmt_answer){0};
     s->owner = NULL;
     atomic_store(&s->state, FREE);
@@ -117,7 +149,12 @@ bool nj__mgmt_slow_ask(struct nj__mgmt_slow *s, const void *owner,
         *answer = take(s);
         return true;
     }
-    if (state == FREE) {
+    if (!join(s, owner, route->access == NJ__MGMT_WRITE)) {
+        static const char busy[] = "too many requests of this kind wait\n";
+        *answer = (struct nj__mgmt_answer){503, strdup(busy), sizeof busy - 1};
+        return true;
+    }
+    if (state == FREE && s->waiting[0] == owner) {
         s->owner = owner;
         s->route = route;
         s->request = *r;
@@ -136,4 +173,6 @@ void nj__mgmt_slow_forget(struct nj__mgmt_slow *s, const void *owner)
 {
     if (s->owner == owner && atomic_load(&s->state) == ANSWERED)
         free(take(s).text);
+    else if (s->owner != owner)
+        leave(s, owner);
 }

@@ -32,8 +32,12 @@ struct nj__mgmt_slow *nj__mgmt_slow_start(const cpu_set_t *cpus, void (*on_answe
 void nj__mgmt_slow_stop(struct nj__mgmt_slow *s);
 void nj__mgmt_slow_free(struct nj__mgmt_slow *s);
 
+/* Owners that wait, the one that is served among them; half of them for routes that read. */
+#define NJ__MGMT_SLOW_MAX 8u
+
 /* Have a request answered for `owner`, who repeats the call until it returns true: with the answer,
- * for which the request has the type. While nj__mgmt_slow_has(), all that the request points to has
+ * for which the request has the type. Owners are served in the order of their first calls; of too
+ * many, the answer is 503 at once. While nj__mgmt_slow_has(), all that the request points to has
  * to stay. */
 bool nj__mgmt_slow_ask(struct nj__mgmt_slow *s, const void *owner,
                        const struct nj__mgmt_route *route, struct nj__mgmt_request *r,

@@ -190,6 +190,7 @@ class Tokens(Listener):
                                  ({"Origin": "http://evil.example"}, 403),
                                  ({"Origin": "null"}, 403),
                                  ({"Sec-Fetch-Site": "cross-site"}, 403),
+                                 ({"Sec-Fetch-Site": "same-site"}, 403),
                                  ({"Sec-Fetch-Site": "same-origin"}, 200),
                                  ({"Host": "evil.example"}, 403)):
             for method, path in ("POST", "/api/v1/log/reopen"), ("GET", "/api/v1/stats"):
@@ -231,7 +232,14 @@ class Tokens(Listener):
         self.addCleanup(self.ask, "unix", "POST", "/api/v1/reload")
         self.addCleanup(write_token, self.tokens["write"], WRITE)
         self.assertEqual(401, self.status(LOCAL, "POST", "/api/v1/log/reopen", token=new))
+        stream = management.connect(LOCAL, self.world.server_ns)
+        self.addCleanup(stream.close)
+        stream.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n"
+                       b"Authorization: Bearer " + WRITE.encode() + b"\r\n\r\n")
+        read_until(stream, b"event: state")
         self.assertEqual(200, self.status("unix", "POST", "/api/v1/reload"))
+        with self.assertRaises(EOFError):
+            read_until(stream, b"there is no such text")
         self.assertEqual(200, self.status(LOCAL, "POST", "/api/v1/log/reopen", token=new))
         self.assertEqual(401, self.status(LOCAL, "POST", "/api/v1/log/reopen", token=WRITE))
         os.chmod(self.tokens["write"], 0o644)
