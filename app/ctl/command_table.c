@@ -118,8 +118,7 @@ const struct ctl_top_key ctl_top_keys[] = {
 
 const struct ctl_exit_status ctl_exit_statuses[] = {
     {"0", "all is well"},
-    {"1", "the server refuses, is not ready, its files have errors, or a capture or trace is not "
-          "complete; diff: there are differences"},
+    {"1", "refused, not ready, bad files, or a capture or trace is not complete; diff: differences"},
     {"2", "an argument is invalid; diff: the files have errors"},
     {"3", "no server was found, or none answers"},
     {0},

@@ -134,8 +134,12 @@ static void compare_limits(void *limits, const struct nj_policy *running)
                           of_file = {.total = l->of_file->total};
 
     compare_class(l, "", &server, &of_file);
-    for (uint32_t i = 0; i < running->n_classes && i < l->of_file->n_classes; i++)
-        compare_class(l, running->classes[i].name, &running->classes[i], &l->of_file->classes[i]);
+    for (uint32_t i = 0; i < running->n_classes; i++) {
+        struct nj_class copy;
+        const struct nj_class *c = nj_limits_of(l->of_file, running->classes[i].name, &copy);
+        if (c) /* the hours of the day may differ */
+            compare_class(l, running->classes[i].name, &running->classes[i], c);
+    }
 }
 
 bool nj_config_diff_limits(struct nj_policies *p, uint32_t minute, nj_config_change_fn *see,

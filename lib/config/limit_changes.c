@@ -149,6 +149,7 @@ struct parsed {
     struct nj_limit_change change; /* keys: of all limits */
     const char *then;              /* NULL: none */
     double seconds;                /* 0: no end */
+    bool is_formatted;             /* nj_limit_changes_add_formatted() */
 };
 
 static bool parse_value(struct nj_class_keys *keys, const char *of, const char *name,
@@ -218,7 +219,7 @@ static bool parse(struct parsed *p, const struct nj_policy_file *f, char *text, 
             return false;
     if (p->change.keys.set == 0)
         return nj_set_error(why, n, "nothing to change: expected KEY=VALUE, e.g. rate=5MiB/s") == 0;
-    const char *wrong = nj_class_keys_error(&p->change.keys);
+    const char *wrong = p->is_formatted ? NULL : nj_class_keys_error(&p->change.keys);
     if (wrong)
         return nj_set_error(why, n, "%s", wrong) == 0;
     return parse_then(p, why, n);
@@ -239,11 +240,11 @@ static bool append_parsed(struct nj_limit_changes *c, const struct nj_limit_chan
     return true;
 }
 
-bool nj_limit_changes_add(struct nj_limit_changes *c, const struct nj_policy_file *f,
-                          const char *text, nj_ns now, struct nj_limit_change *added, char *why,
-                          size_t why_bytes)
+static bool add_text(struct nj_limit_changes *c, const struct nj_policy_file *f, const char *text,
+                     nj_ns now, bool is_formatted, struct nj_limit_change *added, char *why,
+                     size_t why_bytes)
 {
-    struct parsed p = {.change.until = NJ_NEVER};
+    struct parsed p = {.change.until = NJ_NEVER, .is_formatted = is_formatted};
     char *copy = strdup(text);
     struct nj_limit_changes *next = copy ? malloc(sizeof *next) : NULL;
     bool ok = false;
@@ -265,6 +266,21 @@ bool nj_limit_changes_add(struct nj_limit_changes *c, const struct nj_policy_fil
     free(next);
     free(copy);
     return ok;
+}
+
+bool nj_limit_changes_add(struct nj_limit_changes *c, const struct nj_policy_file *f,
+                          const char *text, nj_ns now, struct nj_limit_change *added, char *why,
+                          size_t why_bytes)
+{
+    return add_text(c, f, text, now, false, added, why, why_bytes);
+}
+
+bool nj_limit_changes_add_formatted(struct nj_limit_changes *c, const struct nj_policy_file *f,
+                                    const char *text, nj_ns now, struct nj_limit_change *added)
+{
+    char why[160];
+
+    return add_text(c, f, text, now, true, added, why, sizeof why);
 }
 
 /* --- what follows a reload ------------------------------------------------------------------ */

@@ -31,10 +31,13 @@ struct nj_limit_changes {
 /* Add a change, "class=NAME,KEY=VALUE,KEY=VALUE,for=TIME,then=VALUE": without class it is of the
  * whole server, without `for` it has no end, and `then`, with one KEY and `for`, is the value of
  * that key from the end on. *added gets it, with its limits together. False, with the reason:
- * nothing has changed. */
+ * nothing has changed. Values that contradict each other are refused, but not those of a text of
+ * nj_limit_change_format(), which may join changes that were made one after the other. */
 bool nj_limit_changes_add(struct nj_limit_changes *c, const struct nj_policy_file *f,
                           const char *text, nj_ns now, struct nj_limit_change *added, char *why,
                           size_t why_bytes);
+bool nj_limit_changes_add_formatted(struct nj_limit_changes *c, const struct nj_policy_file *f,
+                                    const char *text, nj_ns now, struct nj_limit_change *added);
 /* Has the end of one come? */
 bool nj_limit_changes_are_due(const struct nj_limit_changes *c, nj_ns now);
 /* Take away those whose end has come. Returns how many. */

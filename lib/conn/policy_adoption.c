@@ -12,10 +12,12 @@
 #include "telem/counters_tcp.h"
 
 /* Client table of a shard that has none in common with others, as in tests. */
-#define OWN_CLIENTS_MAX 4096u
+#define OWN_CLIENTS_MAX  4096u
 /* Connections, and requests, checked per step after a policy change: 50 ns each, unless the policy
  * has long lists of networks. */
-#define RECHECK_MAX     1024u
+#define RECHECK_MAX      1024u
+/* Sites that are looked at in the time of a check. */
+#define LOOKS_OF_A_CHECK 8u
 
 bool nj__policy_init(struct nj_conns *cs, nj_ns now)
 {
@@ -155,15 +157,17 @@ static void end_forbidden(struct nj_txn *t, nj_ns now)
     nj__conn_mark_ready(c);
 }
 
-/* Does the site deny the client now? Of long responses from files the site and path are kept. */
-static bool is_denied_by_site(const struct nj_policy *p, const struct nj_txn *t, uint32_t *hint)
+/* Does the site deny the client now? Of long responses from files the site and path are kept. A
+ * path that was cut may be another's. */
+static bool is_denied_by_site(const struct nj_policy *p, const struct nj_txn *t,
+                              struct nj_site_search *at)
 {
     const struct nj_txn_path *kept = p->sites ? nj_txn_kept_path(t) : NULL;
 
-    if (!kept || kept->site == 0)
+    if (!kept || kept->site == 0 || kept->is_cut)
         return false;
     const struct nj_str path = {kept->text, kept->n_bytes};
-    const struct nj_site_rules *rules = nj_sites_find_again(p->sites, kept->site, path, hint);
+    const struct nj_site_rules *rules = nj_sites_find_again(p->sites, kept->site, path, at);
     return rules && nj_site_denies(t, rules);
 }
 
@@ -173,14 +177,16 @@ static uint32_t recheck_txns(struct nj_conns *cs, nj_ns now)
 {
     const struct nj_pool *pool = &cs->txns.pool;
     const struct nj_policy *policy = nj_shape_policy(cs->txns.shape);
-    uint32_t n = 0, hint = 0;
+    struct nj_site_search at = {0};
+    uint32_t n = 0;
 
-    for (; n < RECHECK_MAX && cs->recheck_txn_at < pool->n_touched; n++) {
+    for (; n + at.n_looks / LOOKS_OF_A_CHECK < RECHECK_MAX && cs->recheck_txn_at < pool->n_touched;
+         n++) {
         struct nj_txn *t = nj_pool_at(pool, cs->recheck_txn_at++);
         if (t->set == &cs->txns && t->stream && t->admitted &&
             nj_list_linked(&nj__conn_of(t)->node) &&
             (nj_policy_forbids(policy, &t->remote, nj_paced_class(&t->paced)) ||
-             nj_policy_blocks(policy, &t->client_addr) || is_denied_by_site(policy, t, &hint)))
+             nj_policy_blocks(policy, &t->client_addr) || is_denied_by_site(policy, t, &at)))
             end_forbidden(t, now);
     }
     if (cs->recheck_txn_at >= pool->n_touched)

@@ -36,6 +36,7 @@ struct nj_trace *nj_trace_new(struct nj_record_ring *ring, const struct nj_net *
     struct nj_trace *trace = nj_pages_map(sizeof *trace, sizeof *trace); /* has paths of clients */
 
     if (trace) {
+        memset(trace, 0, sizeof *trace); /* the lcore meets no page fault */
         trace->ring = ring;
         trace->of = *of;
     }

@@ -222,3 +222,8 @@ bool nj__capture_end(struct nj_mgmt_capture *c)
 {
     return nj__taps_end(c->taps);
 }
+
+bool nj__capture_tick(struct nj_mgmt_capture *c)
+{
+    return nj__taps_tick(c->taps);
+}

@@ -30,3 +30,5 @@ struct nj__capture_options {
 unsigned nj__capture_begin(struct nj_mgmt_capture *c, const struct nj__capture_options *options,
                            struct nj__mgmt_stream *stream, const char **why);
 bool nj__capture_end(struct nj_mgmt_capture *c);
+/* nj__taps_tick() */
+bool nj__capture_tick(struct nj_mgmt_capture *c);

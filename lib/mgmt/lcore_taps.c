@@ -170,6 +170,12 @@ static void settle(struct nj__taps *t)
         release(t);
 }
 
+bool nj__taps_tick(struct nj__taps *t)
+{
+    settle(t);
+    return t->state == ENDS && !t->has_client;
+}
+
 const char *nj__taps_why_busy(struct nj__taps *t)
 {
     settle(t);

@@ -66,6 +66,8 @@ struct nj__taps_limits {
 
 /* Is there one for another client, or not yet given back by an lcore? Then a reason. */
 const char *nj__taps_why_busy(struct nj__taps *t);
+/* Releases the memory of one that has ended when no lcore uses it. True: not yet; call it again. */
+bool nj__taps_tick(struct nj__taps *t);
 /* Begin, and fill in *stream. False: no memory. Not while it is busy. */
 bool nj__taps_begin(struct nj__taps *t, const struct nj__taps_limits *limits,
                     struct nj__mgmt_stream *stream);

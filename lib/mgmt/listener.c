@@ -19,7 +19,9 @@
 #include "base/signal_stack.h"
 #include "base/thread_start_on_cpus.h"
 #include "log/log.h"
+#include "mgmt/capture.h"
 #include "mgmt/http_exchange.h"
+#include "mgmt/trace.h"
 #include "rights/syscall_filter.h"
 #include "threads/os_clock.h"
 
@@ -364,6 +366,16 @@ static bool has_clients(const struct nj_mgmt_listener *l)
     return n > 0;
 }
 
+/* Does a stream wait, or an lcore still have the memory of one that has ended? */
+static bool asks_soon(struct nj_mgmt_listener *l)
+{
+    const struct nj_mgmt_view *v = l->answerer.view;
+    bool captures = v->capture && nj__capture_tick(v->capture);
+    bool traces = v->trace && nj__trace_tick(v->trace);
+
+    return captures || traces || is_suspended(l);
+}
+
 /* Entries with a negative descriptor are ignored (poll(2)). */
 static void wait_and_serve(struct nj_mgmt_listener *l)
 {
@@ -377,7 +389,7 @@ static void wait_and_serve(struct nj_mgmt_listener *l)
     struct pollfd *tcp = fds + 3;
     MHD_UNSIGNED_LONG_LONG ms;
     uint64_t n_wakes;
-    int wait = is_suspended(l) ? ASK_MS : has_clients(l) ? CHECK_MS : -1;
+    int wait = asks_soon(l) ? ASK_MS : has_clients(l) ? CHECK_MS : -1;
 
     if (!accepts)
         wait = wait == ASK_MS ? wait : (int)(ACCEPT_PAUSE / NJ_MS);

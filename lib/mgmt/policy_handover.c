@@ -100,14 +100,14 @@ static bool read_limit(const char *text, const struct nj_policy_file *f, nj_ns n
                        struct nj_run_time_changes *out)
 {
     struct nj_limit_change added;
-    char *end, why[160];
+    char *end;
     uint64_t hash = strtoull(text, &end, 16);
     struct nj_limit_changes *next = malloc(sizeof *next);
     bool ok = false;
 
     if (next && *end == ' ') {
         *next = out->limits;
-        ok = nj_limit_changes_add(next, f, end + 1, now, &added, why, sizeof why) &&
+        ok = nj_limit_changes_add_formatted(next, f, end + 1, now, &added) &&
              nj_limit_change_file_hash(&added, f) == hash;
         if (ok)
             out->limits = *next;
@@ -132,13 +132,15 @@ static void read_lines(void *record, const struct nj_policy_file *f,
     r->n_limits = out->limits.n;
 }
 
-static void put_in_force(struct nj_policies *p, struct record *r)
+static bool put_in_force(struct nj_policies *p, struct record *r)
 {
     char why[160];
 
-    if (!nj_policies_restore(p, read_lines, r, why, sizeof why))
+    if (!nj_policies_restore(p, read_lines, r, why, sizeof why)) {
         nj_log(NJ_LEVEL_ERROR, "upgrade: blocks and changed limits are lost: %s", why);
-    else if (r->n_blocks + r->n_limits > 0)
+        return false;
+    }
+    if (r->n_blocks + r->n_limits > 0)
         nj_log(NJ_LEVEL_INFO, "upgrade: %u block%s and %u changed limit%s stay in force",
                r->n_blocks, r->n_blocks == 1 ? "" : "s", r->n_limits, r->n_limits == 1 ? "" : "s");
     if (r->n_left_out > 0)
@@ -146,17 +148,20 @@ static void put_in_force(struct nj_policies *p, struct record *r)
                "upgrade: %u block%s or changed limit%s of the other process end: the file has "
                "another value now, or this version does not know them",
                r->n_left_out, r->n_left_out == 1 ? "" : "s", r->n_left_out == 1 ? "" : "s");
+    return true;
 }
 
-void nj_mgmt_read_changes(struct nj_policies *p, int fd, nj_ns now)
+bool nj_mgmt_read_changes(struct nj_policies *p, int fd, nj_ns now)
 {
     char *text = calloc(1, BYTES_MAX + 1);
     ssize_t n = text ? pread(fd, text, BYTES_MAX, 0) : -1;
+    bool ok = false;
 
     if (n > 0 && strncmp(text, HEAD, sizeof HEAD - 1) == 0)
-        put_in_force(p, &(struct record){.text = text + sizeof HEAD - 1, .now = now});
+        ok = put_in_force(p, &(struct record){.text = text + sizeof HEAD - 1, .now = now});
     else
         nj_log(NJ_LEVEL_WARNING, "upgrade: the other process has handed over no blocks and changed "
                                  "limits that this version understands");
     free(text);
+    return ok;
 }

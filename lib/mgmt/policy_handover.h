@@ -20,6 +20,6 @@
 
 /* Returns a descriptor for the caller to close, or -1: no memory. Any thread but an lcore. */
 int nj_mgmt_write_changes(struct nj_policies *p, nj_ns now);
-/* Put them in force in place of those of this process, with a line in the log. A record that is
- * none changes nothing. Any thread but an lcore. */
-void nj_mgmt_read_changes(struct nj_policies *p, int fd, nj_ns now);
+/* Put them in force in place of those of this process, with a line in the log. False: nothing
+ * has changed, since it is none, or no memory. Any thread but an lcore. */
+bool nj_mgmt_read_changes(struct nj_policies *p, int fd, nj_ns now);

@@ -124,8 +124,22 @@ static unsigned events(struct nj__mgmt_request *r, FILE *out)
 
 /* --- changes ---------------------------------------------------------------------------------- */
 
+/* The policy of this process has been handed over: what was changed now would be lost. */
+static bool refuses_policy(struct nj__mgmt_request *r, FILE *out)
+{
+    if (!r->view->is_yielding || !atomic_load(r->view->is_yielding))
+        return false;
+    r->type = NJ__MGMT_JSON;
+    fputs("{\"error\":\"another process takes new connections: ask it again, on a new connection\"}"
+          "\n",
+          out);
+    return true;
+}
+
 static unsigned reload(struct nj__mgmt_request *r, FILE *out)
 {
+    if (refuses_policy(r, out))
+        return 503;
     r->type = NJ__MGMT_JSON;
     return nj__mgmt_reload(r->view, out);
 }
@@ -155,7 +169,7 @@ static unsigned change(struct nj__mgmt_request *r, FILE *out,
 
 static unsigned change_limits(struct nj__mgmt_request *r, FILE *out)
 {
-    return change(r, out, nj__mgmt_change_limits);
+    return refuses_policy(r, out) ? 503 : change(r, out, nj__mgmt_change_limits);
 }
 
 static unsigned end_transfers(struct nj__mgmt_request *r, FILE *out)
@@ -165,12 +179,12 @@ static unsigned end_transfers(struct nj__mgmt_request *r, FILE *out)
 
 static unsigned block(struct nj__mgmt_request *r, FILE *out)
 {
-    return change(r, out, nj__mgmt_block_network);
+    return refuses_policy(r, out) ? 503 : change(r, out, nj__mgmt_block_network);
 }
 
 static unsigned unblock(struct nj__mgmt_request *r, FILE *out)
 {
-    return change(r, out, nj__mgmt_unblock_network);
+    return refuses_policy(r, out) ? 503 : change(r, out, nj__mgmt_unblock_network);
 }
 
 /* --- the table -------------------------------------------------------------------------------- */

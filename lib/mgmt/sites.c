@@ -40,7 +40,7 @@ static void add_all(void *ctx, const struct nj_site_def *sites, uint32_t n)
             add(l, nj_site_label(&sites[i]), sites[i].rules.counts_at);
     }
     if (l->at && has_rest)
-        add(l, NJ_STR("others"), rest);
+        add(l, NJ_STR("(others)"), rest); /* no host has this name */
 }
 
 struct nj__mgmt_site *nj__mgmt_sites_read(const struct nj_mgmt_view *v, uint32_t *n)

@@ -12,5 +12,5 @@ struct nj__mgmt_site {
 };
 
 /* Returns them, for the caller to free(3), and their number in *n: in the order of the file, and
- * then "others" for those that have no place of their own. NULL: no memory. */
+ * then "(others)" for those that have no place of their own. NULL: no memory. */
 struct nj__mgmt_site *nj__mgmt_sites_read(const struct nj_mgmt_view *v, uint32_t *n);

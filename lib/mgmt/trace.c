@@ -224,3 +224,8 @@ bool nj__trace_end(struct nj_mgmt_trace *t)
 {
     return nj__taps_end(t->taps);
 }
+
+bool nj__trace_tick(struct nj_mgmt_trace *t)
+{
+    return nj__taps_tick(t->taps);
+}

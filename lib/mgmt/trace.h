@@ -27,3 +27,5 @@ struct nj__trace_options {
 unsigned nj__trace_begin(struct nj_mgmt_trace *t, const struct nj__trace_options *options,
                          struct nj__mgmt_stream *stream, const char **why);
 bool nj__trace_end(struct nj_mgmt_trace *t);
+/* nj__taps_tick() */
+bool nj__trace_tick(struct nj_mgmt_trace *t);

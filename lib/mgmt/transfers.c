@@ -152,6 +152,7 @@ static bool ask(struct lcore *l, const struct question *q)
 {
     if (!is_free(l, q->kind) || !q->prepare(l, q->arg))
         return false;
+    l->is_late[q->kind] = false; /* the answer to the question before is gone */
     if (!nj_command_ring_put(l->to.commands, command_of(l, q->kind)))
         return false;
     l->is_out[q->kind] = true;
@@ -164,7 +165,8 @@ bool nj_mgmt_lcore_command(struct nj_mgmt_transfers *m, uint32_t lcore, struct n
 {
     const struct nj_mgmt_lcore *to = &m->lcore[lcore].to;
 
-    pthread_mutex_lock(&m->lock);
+    if (pthread_mutex_trylock(&m->lock) != 0)
+        return false;
     bool ok = nj_command_ring_put(to->commands, command);
     pthread_mutex_unlock(&m->lock);
     if (ok && to->waker)

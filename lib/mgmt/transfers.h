@@ -80,8 +80,7 @@ struct nj_mgmt_network_end nj_mgmt_network_end(struct nj_mgmt_transfers *m, cons
                                                nj_ns wait);
 
 /* Gives an lcore another command, and returns at once: the caller keeps its memory until it is
- * done, or the lcore has ended. False: its ring is full. Waits for a call of the other functions.
- */
+ * done, or the lcore has ended. False: its ring is full, or another function runs: try again. */
 bool nj_mgmt_lcore_command(struct nj_mgmt_transfers *m, uint32_t lcore, struct nj_command *command);
 /* Logs what lcores have ended late, and frees late lists for which nobody asks. Does nothing while
  * another function runs. The supervisor, once per tick. */

@@ -33,11 +33,11 @@ static int write_changes(void *server)
     return nj_mgmt_write_changes(s->policy.policies, nj_os_clock_gettime_ns(CLOCK_MONOTONIC));
 }
 
-static void read_changes(void *server, int fd)
+static bool read_changes(void *server, int fd)
 {
     struct nj_server *s = server;
 
-    nj_mgmt_read_changes(s->policy.policies, fd, nj_os_clock_gettime_ns(CLOCK_MONOTONIC));
+    return nj_mgmt_read_changes(s->policy.policies, fd, nj_os_clock_gettime_ns(CLOCK_MONOTONIC));
 }
 
 bool nj__server_contact_running(struct nj_server *s)

@@ -239,11 +239,12 @@ const struct nj_site_rules *nj_sites_find(const struct nj_sites *s, struct nj_st
 }
 
 const struct nj_site_rules *nj_sites_find_again(const struct nj_sites *s, uint64_t site,
-                                                struct nj_str path, uint32_t *hint)
+                                                struct nj_str path, struct nj_site_search *at)
 {
-    for (uint32_t n = s->denies_any ? s->n_sites : 0; n > 0; n--, *hint = (*hint + 1) % s->n_sites)
-        if (s->rules[s->sites[*hint].rules].identity.site == site)
-            return rules_of(s, &s->sites[*hint], path);
+    for (uint32_t n = s->denies_any ? s->n_sites : 0; n > 0;
+         n--, at->n_looks++, at->site = (at->site + 1) % s->n_sites)
+        if (s->rules[s->sites[at->site].rules].identity.site == site)
+            return rules_of(s, &s->sites[at->site], path);
     return NULL;
 }
 

@@ -162,10 +162,14 @@ const struct nj_site_rules *nj_sites_find(const struct nj_sites *s, struct nj_st
                                           struct nj_str path);
 
 /* The rules that a later table has for a path of the site of earlier rules, which
- * struct nj_site_identity.site names; NULL: it has no such site, or denies nobody. `hint`: begins
- * as 0, and is kept for the next call. Any thread. */
+ * struct nj_site_identity.site names; NULL: it has no such site, or denies nobody. `at`: begins
+ * zeroed, and is kept for the next call. Any thread. */
+struct nj_site_search {
+    uint32_t site;    /* the index of the last one */
+    uint32_t n_looks; /* at sites: the time that the calls have taken */
+};
 const struct nj_site_rules *nj_sites_find_again(const struct nj_sites *s, uint64_t site,
-                                                struct nj_str path, uint32_t *hint);
+                                                struct nj_str path, struct nj_site_search *at);
 
 /* The index of the site in the definitions; UINT32_MAX: none. For --explain. */
 uint32_t nj_sites_index(const struct nj_sites *s, struct nj_str authority);

@@ -241,8 +241,11 @@ int nj_upgrade_begin(struct nj_upgrade *u, char *why, size_t n)
         return 0;
     (void)nj__upgrade_send(u->peer_fd, NJ_MESSAGE_BEGIN, NULL, 0);
     enum nj_upgrade_message answer = nj__upgrade_receive(u->peer_fd, true, &changes, &n_fds);
-    if (answer == NJ_MESSAGE_BEGUN && n_fds == 1)
-        u->hooks.read_changes(u->hooks.ctx, changes);
+    if (answer == NJ_MESSAGE_BEGUN)
+        u->has_changes = n_fds == 1 && u->hooks.read_changes(u->hooks.ctx, changes);
+    if (answer == NJ_MESSAGE_BEGUN && !u->has_changes)
+        nj_log(NJ_LEVEL_WARNING, "upgrade: blocks and changed limits of the other process did not "
+                                 "come; they have to be made again");
     if (n_fds == 1)
         nj__upgrade_close_fd(&changes);
     if (answer == NJ_MESSAGE_CLOSED) {

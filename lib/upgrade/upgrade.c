@@ -20,6 +20,7 @@ void nj_upgrade_init(struct nj_upgrade *u, const char *path, nj_ns timeout,
                              .listen_fd = -1,
                              .peer_fd = -1,
                              .file = {.path = path},
+                             .has_changes = true,
                              .deadline = NJ_NEVER};
     for (uint32_t k = 0; k < NJ_SERVER_PORTS_MAX; k++)
         u->channel[k] = -1;
@@ -126,7 +127,7 @@ static void agree(struct nj_upgrade *u, const int *fds)
 /* Without memory for what management has changed, the message comes without it. */
 static bool send_with_changes(const struct nj_upgrade *u, enum nj_upgrade_message what)
 {
-    int changes = u->hooks.write_changes(u->hooks.ctx);
+    int changes = u->has_changes ? u->hooks.write_changes(u->hooks.ctx) : -1;
     bool ok = nj__upgrade_send(u->peer_fd, what, &changes, changes >= 0);
 
     nj__upgrade_close_fd(&changes);
@@ -138,8 +139,8 @@ static void yield_connections(struct nj_upgrade *u, nj_ns now)
     u->state = NJ_UPGRADE_YIELDS;
     u->deadline = now + u->timeout;
     set_phase(u, NJ_PHASE_YIELD);
+    on_yield(u, true); /* before: management changes nothing from here on */
     send_with_changes(u, NJ_MESSAGE_BEGUN);
-    on_yield(u, true);
 }
 
 static void take_back(struct nj_upgrade *u)
@@ -161,7 +162,7 @@ static void handle_message(struct nj_upgrade *u, enum nj_upgrade_message what, c
     }
     if (what == NJ_MESSAGE_GIVE_BACK && u->state == NJ_UPGRADE_YIELDS && !u->is_stopping &&
         n_fds == 1)
-        u->hooks.read_changes(u->hooks.ctx, fds[0]);
+        (void)u->hooks.read_changes(u->hooks.ctx, fds[0]);
     for (uint32_t i = 0; i < n_fds; i++)
         close(fds[i]);
     if (what == NJ_MESSAGE_BEGIN && u->state == NJ_UPGRADE_AGREED) {

@@ -38,9 +38,10 @@ struct nj_upgrade_hooks {
     /* Another process takes new connections from now on, or does so no longer. */
     void (*on_yield)(void *ctx, bool yields);
     /* What management has changed, for the process that takes new connections from now on: returns
-     * a descriptor of which the caller closes its own, or -1: nothing. The other process reads. */
+     * a descriptor of which the caller closes its own, or -1: nothing. The other process reads.
+     * False: nothing has changed there. */
     int (*write_changes)(void *ctx);
-    void (*read_changes)(void *ctx, int fd);
+    bool (*read_changes)(void *ctx, int fd);
     void *ctx;
 };
 
@@ -59,6 +60,7 @@ struct nj_upgrade {
     nj_ns announced_at;                    /* our end, or that of the other process */
     nj_ns offered_at;                      /* OFFERED, AGREED: the other process connected */
     nj_ns deadline;         /* of the connections that this process has; NJ_NEVER: none */
+    bool has_changes;       /* false: those of the other process did not come, and it keeps them */
     bool is_stopping;       /* after nj_upgrade_stop() */
     nj_ns stop_waits_until; /* OFFERED, AGREED, and this process stops: it waits to be taken over */
     bool waits_no_longer;   /* that time is over: it drains, and can still be taken over */

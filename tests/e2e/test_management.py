@@ -252,7 +252,8 @@ class Tokens(Listener):
         """All that a reload reads: the policy, a list, certificates, another access log."""
         self.addCleanup(self.change_policy, self.policy)
         log = f"{self.world.scratch}/another.log"
-        self.write_policy(self.policy.replace("streams = 90", "streams = 91").replace("access.log", "another.log"))
+        self.write_policy(self.policy.replace("streams = 90", "streams = 91")
+                          .replace("access.log", "another.log"))
         answer = self.ask("unix", "POST", "/api/v1/reload")
         self.assertEqual((200, {"ok": True, "errors": []}), (answer.status, answer.json()),
                          self.world.errors())

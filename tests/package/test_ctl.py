@@ -344,6 +344,9 @@ class Output(CtlCase):
     def test_status(self):
         parts = {"GET /ready": head(503, b"port 0 (net_tap): no link\nlcore 3 does not poll\n"),
                  "GET /version": answer({"version": "0.1.0", "started": "2026-11-30T18:00:00Z"}),
+                 "GET /api/v1/problems": answer({"problems": [
+                     {"number": 0, "kind": "no-link", "text": "port 0 (net_tap): no link"},
+                     {"number": 1, "kind": "lcore-stuck", "text": "lcore 3 does not poll"}]}),
                  "GET /api/v1/addresses": answer({"addresses": [
                      {"number": 0, "address": "198.18.0.2", "prefix": 24, "state": "ready"}]}),
                  "GET /api/v1/port": answer({"ports": [{"number": 0, "device": "net_tap"}]}),
@@ -358,6 +361,7 @@ class Output(CtlCase):
                      "default"):
             self.assertIn(text, done.stdout)
         fake.answers["GET /ready"] = head(200, b"ready\n")
+        fake.answers["GET /api/v1/problems"] = answer({"problems": []})
         self.assertIn(": ready\n", self.ctl("status")[0])
         whole = json.loads(self.ctl("status", "--json")[0])
         self.assertEqual((True, "0.1.0", 3),

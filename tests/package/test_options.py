@@ -222,9 +222,10 @@ class Completions(unittest.TestCase):
         """As in bash."""
         specs = run("zsh", "-fc", '_arguments() { print -rl -- "$@" }; words=(nightjar ctl --); '
                     "CURRENT=3; source $1", "zsh", os.path.join(self.folder, "_nightjar"))
-        self.assertEqual(["socket", "pid", "json", "timeout", "interval", "once", "for", "help"],
+        self.assertEqual(["socket", "pid", "json", "timeout", "interval", "once", "for", "client",
+                          "port", "snaplen", "seconds", "packets", "requests", "help"],
                          re.findall(r"^--([\w-]+)\[", specs, re.M))
-        self.assertRegex(specs, r"(?m)^2:command:\(status limits .*version top\)$")
+        self.assertRegex(specs, r"(?m)^2:command:\(status limits .*version capture trace top\)$")
 
     @unittest.skipUnless(shutil.which("zsh"), "no zsh")
     def test_zsh_completes_doctor(self):

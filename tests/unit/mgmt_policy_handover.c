@@ -84,14 +84,18 @@ Test(mgmt_policy_handover, to_the_next_process)
     struct nj_limit_shown *shown;
     char text[256];
 
-    start(
-        &a, "a",
-        "[server]\nrate = 8MiB/s\n[class a]\npath = /a\nrate = 2MiB/s\n[class gone]\npath = /g\n");
-    start(&b, "b", "[class a]\npath = /a\nrate = 2MiB/s\n[server]\nrate = 9MiB/s\n");
+    start(&a, "a",
+          "[server]\nrate = 8MiB/s\n[class a]\npath = /a\nrate = 2MiB/s\n[class gone]\npath = "
+          "/g\n[class joined]\npath = /j\n");
+    start(&b, "b",
+          "[class a]\npath = /a\nrate = 2MiB/s\n[server]\nrate = 9MiB/s\n[class joined]\npath = "
+          "/j\n");
     change(&a, "rate=1MiB/s");
     change(&a, "class=a,rate=1MiB/s,ceiling=none,streams=3,action=forbid,for=1h");
     change(&a, "class=a,rate_after=1MiB,for=2h,then=none");
     change(&a, "class=gone,rate=1MiB/s");
+    change(&a, "class=joined,rate=4MiB/s");
+    change(&a, "class=joined,ceiling=3MiB/s"); /* each is valid by itself */
     block(&a, "198.51.100.0", 96 + 24, NOW + 90 * NJ_SEC);
     block(&a, "2001:db8::", 32, NJ_NEVER);
     block(&b, "192.0.2.1", 128, NJ_NEVER);
@@ -99,16 +103,18 @@ Test(mgmt_policy_handover, to_the_next_process)
     cr_assert_geq(fd, 0);
     nj_mgmt_read_changes(b.policies, fd, NOW + 2 * NJ_SEC);
     close(fd);
-    cr_expect(strstr(logged, "2 blocks and 4 changed limits stay in force"), "%s", logged);
+    cr_expect(strstr(logged, "2 blocks and 5 changed limits stay in force"), "%s", logged);
     cr_expect(strstr(logged, "2 blocks or changed limits of the other process end"), "%s", logged);
     cr_assert_eq(nj_policies_blocks(b.policies, blocks), 2, "in place of its own");
     cr_expect_eq(blocks[0].until, NOW + 91 * NJ_SEC, "89 s were left");
     cr_expect(blocks[0].net.bits == 96 + 24 && blocks[1].until == NJ_NEVER);
-    cr_assert_eq(nj_policies_limits(b.policies, &shown), 4);
+    cr_assert_eq(nj_policies_limits(b.policies, &shown), 5);
     cr_assert(nj_limit_change_format(&shown[0].change, NOW + 2 * NJ_SEC, text, sizeof text));
     cr_expect_str_eq(text, "class=a,rate=1MiB/s,ceiling=none,for=3599s");
     cr_assert(nj_limit_change_format(&shown[3].change, NOW + 2 * NJ_SEC, text, sizeof text));
     cr_expect_str_eq(text, "class=a,rate_after=1MiB,for=7199s,then=none");
+    cr_assert(nj_limit_change_format(&shown[4].change, NOW + 2 * NJ_SEC, text, sizeof text));
+    cr_expect_str_eq(text, "class=joined,rate=4MiB/s,ceiling=3MiB/s");
     free(shown);
     end(&a);
     end(&b);

@@ -65,11 +65,12 @@ static int write_changes(void *ctx)
     return fd;
 }
 
-static void read_changes(void *ctx, int fd)
+static bool read_changes(void *ctx, int fd)
 {
     struct process *p = ctx;
 
     cr_assert_gt(pread(fd, p->read, sizeof p->read - 1, 0), 0);
+    return true;
 }
 
 static void init(struct process *p)
