@@ -54,9 +54,10 @@ class Page(Chromium):
                          features=[{"name": "prefers-color-scheme", "value": scheme}])
 
     def key(self, key):
-        for kind in "rawKeyDown", "keyUp":
+        for kind in "keyDown" if key == "Enter" else "rawKeyDown", "keyUp":
             self.remote.call("Input.dispatchKeyEvent", type=kind, key=key, code=key,
-                             windowsVirtualKeyCode={"Tab": 9, "Escape": 27}[key])
+                             windowsVirtualKeyCode={"Tab": 9, "Enter": 13, "Escape": 27}[key],
+                             **({"text": "\r"} if key == "Enter" and kind != "keyUp" else {}))
 
     def type(self, selector, text):
         self.evaluate(f"(() => {{ const e = document.querySelector({selector!r}); e.focus(); "
@@ -112,7 +113,7 @@ class LivePage(ServerCase):
         page.wait("it asks for a token", "document.querySelector('#token').open")
         self.check_axe(page)
         page.type("#token-value", TOKEN)
-        page.click("#token .strong")
+        page.key("Enter")
         page.wait("it is live", "document.querySelector('#link').dataset.state === 'live' && "
                   "document.querySelectorAll('#lcores tbody tr').length === 2")
         return page
@@ -139,7 +140,9 @@ class LivePage(ServerCase):
         os.read(fd, 1 << 16)
         n_bytes, start = 0, time.monotonic()
         while (now := time.monotonic()) < start + SECONDS:
-            n_bytes += len(os.read(fd, 1 << 16))
+            part = os.read(fd, 1 << 16)
+            assert part, "the download has ended"
+            n_bytes += len(part)
         return n_bytes / (now - start)
 
     def test_a_day_at_the_page(self):
@@ -172,7 +175,9 @@ class LivePage(ServerCase):
         page.type("#limit-value", "512KiB/s")
         self.check_axe(page)
         page.save("dialog")
-        page.click("#limit .strong")
+        self.check_tab(page, "#limit")
+        page.evaluate("document.querySelector('#limit-value').focus()")
+        page.key("Enter")
         page.wait("it is said", "document.querySelector('#result').innerText !== ''")
         self.assertIn("is now request_rate 512KiB/s", page.text("#result"))
         slow = self.bytes_per_s(curl)  # what was on its way
@@ -180,6 +185,7 @@ class LivePage(ServerCase):
         print(f"a client got {fast / KIB:.0f} KiB/s, and after a change on the page to 512 KiB/s "
               f"{slow / KIB:.0f} KiB/s")
         self.assertLess(slow, 1.1 * 512 * KIB)
+        self.assertGreater(slow, 0.5 * 512 * KIB)
         self.assertGreater(fast, slow)
         page.wait("the page shows it", "document.querySelector('#limits').innerText"
                   ".includes('request_rate 512KiB/s')")
@@ -208,8 +214,15 @@ class LivePage(ServerCase):
                   ".includes('No transfer runs.')")
         page.wait("the block", "document.querySelectorAll('#blocks button').length === 1")
         page.click("#blocks button")
+        page.click("#confirm .cancel")
+        page.click("#blocks button")
         page.click("#confirm-yes")
         page.wait("no block", "document.querySelectorAll('#blocks button').length === 0")
+        page.evaluate("aborter.abort()")
+        page.wait("it is lost", "document.querySelector('main.stale #problems.bad') !== null")
+        self.assertIn("The values are of", page.text("#problem-list"))
+        page.wait("it is back", "document.querySelector('main.stale') === null && "
+                  "document.querySelector('#problem-list').innerText === 'All is well.'")
         self.assertEqual([], [row for row in page.responses()
                               if not row[0].startswith(("http://127.0.0.1:9180/", "data:"))])
 
@@ -219,9 +232,12 @@ class LivePage(ServerCase):
         self.addCleanup(reader.kill)
         return curl
 
-    def check_tab(self, page):
-        """Each control gets the focus by the Tab key."""
+    def check_tab(self, page, dialog=None):
+        """Each control gets the focus by the Tab key; with an open dialog, those in it."""
         controls = ("[...document.querySelectorAll('a[href], button, input, select')]"
+                    f".filter((e) => e.closest('dialog') === document.querySelector({dialog!r}))"
+                    if dialog else
+                    "[...document.querySelectorAll('a[href], button, input, select')]"
                     ".filter((e) => !e.closest('dialog'))")
         page.evaluate("document.activeElement.blur()")
         page.evaluate("window.njSeen = new Set(); document.addEventListener('focusin', (e) => "

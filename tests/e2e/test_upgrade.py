@@ -202,7 +202,7 @@ class Ends(Upgrade, unittest.TestCase):
         clients = self.clients()
         self.fill(clients)
         self.change("block", "198.51.100.0/24,1h")
-        self.change("limits", "class=default,streams=77,for=2h,then=88")
+        self.change("limits", "class=default,streams=1077,for=2h,then=1088")
         second = self.start_next("--drain-timeout", "60s")
         self.more(clients)
         self.check_management(second)
@@ -229,7 +229,7 @@ class Ends(Upgrade, unittest.TestCase):
         ask = lambda what: management.ask(self.world.management, "GET", f"/api/v1/{what}").json()
         self.assertEqual([blocked], [one["network"] for one in ask("blocks")["blocks"]])
         change, = ask("limits")["changes"]
-        self.assertEqual(("default", "streams", "77", "88"),
+        self.assertEqual(("default", "streams", "1077", "1088"),
                          tuple(change[key] for key in ("class", "key", "value", "then")))
         self.assertLessEqual(change["seconds_left"], 7200)
 

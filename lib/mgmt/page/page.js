@@ -294,26 +294,26 @@ function showLists() {
   [["Unblock", unblock, (row) => row.cells[0]]], "None.");
 }
 
-// Without the command of this name, what the page sees by itself.
-function problemTexts() {
-  if (now.problems) return items("problems").map((p) => p.text);
-  const found = items("port", "ports").filter((p) => p.link !== "up")
-    .map((p) => "port " + p.number + " (" + p.device + ") has no link");
-  if (doc("server").reload_failed)
-    found.push("the last reload failed: the former configuration holds");
-  for (const c of doc("server").certificates || [])
-    if (c.valid_until_s < Date.now() / 1000) found.push(c.file + " has expired");
-  return found;
-}
-
 // Announced when it changes, so its elements are kept while it does not.
-function showProblems() {
-  const texts = problemTexts(), ul = byId("problem-list");
+function listProblems(texts) {
+  const ul = byId("problem-list");
   const wanted = texts.length ? texts : ["All is well."];
   byId("problems").classList.toggle("bad", texts.length > 0);
   if (wanted.join("\n") === [...ul.children].map((li) => li.textContent).join("\n")) return;
   ul.replaceChildren(...wanted.map((text) => make("li", text, texts.length ? "" : "fine")));
   document.title = texts.length ? "(" + texts.length + ") nightjar" : "nightjar";
+}
+
+function showProblems() {
+  document.querySelector("main").classList.remove("stale");
+  listProblems(items("problems").map((p) => p.text));
+}
+
+// What is shown is old, and nothing is known of the server.
+function lose(text) {
+  setLink("lost", text);
+  document.querySelector("main").classList.add("stale");
+  listProblems([text + (last ? ". The values are of " + date(last.time_ms / 1000) : "")]);
 }
 
 function show(state) {
@@ -357,7 +357,7 @@ async function follow() {
   const response = await fetch("api/v1/events", {headers: headers(), cache: "no-store",
     signal: aborter.signal});
   if (response.status === 401) {
-    setLink("lost", "a token is needed");
+    lose("a token is needed");
     if (!byId("token").open) askToken("The server asks for a token.");
     return false;
   }
@@ -384,31 +384,39 @@ async function stay() {
     try {
       again = await follow();
     } catch (error) {
-      setLink("lost", "no connection: " + error.message);
+      lose("no connection: " + error.message);
       await new Promise((resolve) => setTimeout(resolve, 2000));
     }
   }
   isFollowing = false;
 }
 
+function say(state, text) {
+  byId("result").dataset.state = state;
+  setText(byId("result"), text);
+}
+
 async function post(path, body, done) {
-  const result = byId("result");
+  let response, text, answer;
   try {
-    const response = await fetch("api/v1/" + path, {method: "POST", headers: headers(), body});
-    const text = await response.text();
-    let error = text.trim();
-    try {
-      error = JSON.parse(text).error || "";
-    } catch {
-      // It is a line of text.
-    }
-    if (!response.ok) throw new Error(error || response.statusText);
-    result.dataset.state = "good";
-    setText(result, done);
+    response = await fetch("api/v1/" + path, {method: "POST", headers: headers(), body});
+    text = await response.text();
   } catch (error) {
-    result.dataset.state = "bad";
-    setText(result, "Nothing has changed: " + error.message);
+    say("bad", "No answer, so it may have been done: " + error.message);
+    return;
   }
+  try {
+    answer = JSON.parse(text);
+  } catch {
+    answer = {error: text.trim()}; // a line of text
+  }
+  if (!response.ok)
+    say("bad", (response.status === 500 ? "" : "Nothing has changed: ") +
+      (answer.error || response.statusText));
+  else if (answer.lcores_missing > 0)
+    say("bad", "An lcore has not answered: it may do this later.");
+  else
+    say("good", done);
 }
 
 // --- changes -------------------------------------------------------------------------------------
@@ -466,11 +474,17 @@ async function askToken(text) {
   byId("token-value").value = "";
   if (!await ask(byId("token"))) return;
   const token = byId("token-value").value.trim();
+  if (token && !/^[!-~]{16,512}$/.test(token)) {
+    askToken("A token has 16 to 512 characters of ASCII without spaces.");
+    return;
+  }
   if (token) sessionStorage.setItem(tokenKey, token);
   else sessionStorage.removeItem(tokenKey);
   aborter.abort();
   stay();
 }
 
+for (const cancel of document.querySelectorAll("dialog .cancel"))
+  cancel.addEventListener("click", () => cancel.closest("dialog").close("no"));
 byId("token-open").addEventListener("click", () => askToken(""));
 stay();
