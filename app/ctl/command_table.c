@@ -118,7 +118,7 @@ const struct ctl_top_key ctl_top_keys[] = {
 
 const struct ctl_exit_status ctl_exit_statuses[] = {
     {"0", "all is well"},
-    {"1", "refused, not ready, bad files, or a capture or trace is not complete; diff: differences"},
+    {"1", "refused, not ready, bad files, or an incomplete capture or trace; diff: differences"},
     {"2", "an argument is invalid; diff: the files have errors"},
     {"3", "no server was found, or none answers"},
     {0},

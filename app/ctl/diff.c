@@ -61,11 +61,9 @@ enum ctl_status ctl_run_diff(struct ctl *c)
         return status;
     }
     json_t *root = json_loads(answer.body, 0, NULL), *errors = json_object_get(root, "errors");
-    if (!json_is_array(errors)) {
-        fprintf(stderr, "nightjar ctl: the server answers %ld: ", answer.status);
-        ctl_print_text(stderr, answer.body);
-        fputc('\n', stderr);
-        status = CTL_USAGE;
+    if ((answer.status != 200 && answer.status != 422) || !json_is_array(errors)) {
+        ctl_print_reasons(&answer);
+        status = CTL_REFUSED;
     } else {
         if (c->json) {
             json_dumpf(root, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII);

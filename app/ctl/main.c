@@ -2,9 +2,11 @@
 /* nightjar-ctl, which `nightjar ctl` and `nightjar top` run: parses its command line, finds the
  * server, and runs the command. */
 #include <getopt.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "ctl/ctl.h"
 #include "top/top.h"
 #include "wrap_text.h"
@@ -155,7 +157,7 @@ int main(int argc, char **argv)
     struct option options[CTL_N_OPTIONS + 1] = {0};
     struct options o = {.interval_s = 1};
     struct ctl c = {0};
-    char *end;
+    uint64_t number;
     int opt;
 
     for (size_t i = 0; i < CTL_N_OPTIONS; i++)
@@ -168,9 +170,9 @@ int main(int argc, char **argv)
             o.socket = optarg;
             break;
         case OPTION_CODE(CTL_OPT_PID):
-            o.pid = (pid_t)strtol(optarg, &end, 10);
-            if (o.pid <= 0 || *end)
+            if (!nj_parse_decimal(optarg, &number) || number == 0 || number > INT_MAX)
                 return bad_usage(optarg, "expected the id of a process");
+            o.pid = (pid_t)number;
             break;
         case OPTION_CODE(CTL_OPT_JSON):
             o.json = c.json = true;

@@ -223,10 +223,11 @@ static enum kind unknown_section(struct nj__policy_reader *r, const struct secti
     if (ours && ours[0] != 'n')
         return section_error(r, s, ours);
     if (!near)
-        return section_error(r, s,
-                             "eal, network, tls, files, storage, limits, log, user, process, "
-                             "server, client, listen NAME, list NAME, class NAME, site NAME or "
-                             "path SITE PATH");
+        return section_error(
+            r, s,
+            "eal, network, tls, files, storage, limits, log, user, process, "
+            "management, server, client, listen NAME, list NAME, class NAME, site NAME or "
+            "path SITE PATH");
     for (uint32_t i = 0; i < CONFIG; i++)
         near = near == forms[i].word ? forms[i].form : near;
     nj_diag_at(r->faults, s->ini, "[%s]: unknown section: did you mean [%s]?", s->ini->name, near);

@@ -633,7 +633,9 @@ static bool unblock(struct nj_policies *p, const struct nj_net *net, char *why, 
     struct blocks next = p->blocks;
     struct nj_block *known = find_block(&next, net);
     if (!known)
-        return nj_set_error(why, n, "this network is not blocked") == 0;
+        return nj_set_error(why, n,
+                            "this network is not blocked: the list of blocks has those that are") ==
+               0;
     remove_block(&next, known);
     return set_blocks(p, &next, why, n);
 }

@@ -62,9 +62,12 @@ unsigned nj__mgmt_write_diff(const struct nj_mgmt_view *v, FILE *out)
     n += nj_mgmt_blocks(v, block);
     nj__answer_blocks(v, NULL, root);
     nj__doc_bool(root, "equal", ok && n == 0);
-    bool is_written = nj__document_write_json(&doc, out);
+    bool is_known = ok || errors;
+    bool is_written = is_known && nj__document_write_json(&doc, out);
     nj__document_end(&doc);
     free(errors);
     free(restart);
+    if (!is_known)
+        fputs("{\"error\":\"no memory\"}\n", out);
     return !is_written ? 500 : ok ? 200 : 422;
 }

@@ -181,7 +181,7 @@ const char *nj__taps_why_busy(struct nj__taps *t)
     settle(t);
     if (t->state == IDLE)
         return NULL;
-    return t->has_client ? "another client has it: one at a time"
+    return t->has_client ? "another one runs, of which there is one at a time"
                          : "an lcore has not yet ended the one before";
 }
 

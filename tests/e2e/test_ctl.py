@@ -216,15 +216,17 @@ class Changes(CtlCase):
 
     def test_limits_for_a_time(self):
         self.ctl("limits", "--for", "2h", "class=default", "client_rate=7MiB/s", "then=9MiB/s")
-        self.ctl("limits", "class=default", "--for", "1s", "streams=3")
+        self.ctl("limits", "class=default", "--for", "1m", "streams=3")
         limits = self.json("limits")
         check(f"{BASE}/limits", limits)
         self.assertEqual([("client_rate", "7MiB/s", "9MiB/s"), ("streams", "3", "none")],
                          [(one["key"], one["value"], one["then"]) for one in limits["changes"]
                           if "seconds_left" in one])
         self.assertIn("9MiB/s", self.ctl("limits"))
+        self.ctl("limits", "class=default", "streams=none")
+        self.ctl("limits", "class=default", "--for", "1s", "streams=3")
         until("its end has come", lambda: "streams" not in
-              [one["key"] for one in self.json("limits")["changes"] if one["class"] == "default"])
+              [one["key"] for one in self.json("limits")["changes"] if "seconds_left" in one])
         self.assertNotIn("streams", self.json("limits")["classes"][0])
         self.ctl("limits", "class=default", "client_rate=none")  # no time is left that would differ
         self.assertIn("expected a time", self.ctl("limits", "--for", "x", "rate=1MiB/s",

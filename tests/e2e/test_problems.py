@@ -22,7 +22,8 @@ class Problems(unittest.TestCase):
 
     def setUp(self):
         self.world = World(lcores=1, program="nightjar-test-handlers",
-                           options=["--strategy", "pc", "--max-connections", str(PLACES)])
+                           options=["--strategy", "pc", "--ready-stall", "1s",
+                                    "--max-connections", str(PLACES)])
         self.addCleanup(self.world.close)
         self.world.root = os.path.join(self.world.scratch, "site")
         os.mkdir(self.world.root)
@@ -68,7 +69,7 @@ class Problems(unittest.TestCase):
 
         self.sign(2)
         self.assertEqual(200, self.ask("/api/v1/reload", "POST").status)
-        self.assertEqual({}, self.kinds())
+        until("all is well", lambda: not self.kinds())
 
         clients = [Client(self.world.connect()) for _ in range(PLACES)]
         for client in clients:

@@ -10,8 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <rte_cycles.h>
-
 #include "config/policy_snapshots.h"
 #include "config/settings_validate.h"
 #include "mgmt/capture.h"
@@ -41,12 +39,6 @@ static const struct nj_mgmt_view without_lcores = {.clock = &tsc_clock}; /* of s
 static struct nj__mgmt_events events;
 static struct nj_mgmt_tokens tokens;
 static uint64_t version; /* of the policy */
-
-/* In place of the EAL's, which does not run here. */
-uint64_t rte_get_tsc_hz(void)
-{
-    return NJ_SEC;
-}
 
 /* --- a server -------------------------------------------------------------------------------- */
 
@@ -134,9 +126,10 @@ static struct nj_worker_pool *start_workers(void)
 static void start(void)
 {
     char why[256];
-    struct rig *rig = rig_new();
+    static struct rig *rig; /* reachable at the end */
     struct nj_policies *policies = make_policies();
 
+    rig = rig_new();
     nj__documents_init();
     NJ_CHECK(nj__mgmt_token_set(&tokens.write, TOKEN, strlen(TOKEN)));
     supervised_at = UINT64_MAX - 10 * NJ_SEC;

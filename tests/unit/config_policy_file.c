@@ -65,9 +65,10 @@ static const struct {
     {"[]\n", "1: section name: expected 1 to 511 characters without [ and #\n"},
     {"[sever]\n", "1: [sever]: unknown section: did you mean [server]?\n"},
     {"[clas x]\n", "1: [clas x]: unknown section: did you mean [class NAME]?\n"},
-    {"[qqqqqqqqqqqqq]\nx = 1\n", "1: [qqqqqqqqqqqqq]: expected eal, network, tls, files, storage, "
-                                 "limits, log, user, process, server, client, listen NAME, list "
-                                 "NAME, class NAME, site NAME or path SITE PATH\n"},
+    {"[qqqqqqqqqqqqq]\nx = 1\n",
+     "1: [qqqqqqqqqqqqq]: expected eal, network, tls, files, storage, "
+     "limits, log, user, process, management, server, client, listen NAME, list "
+     "NAME, class NAME, site NAME or path SITE PATH\n"},
     {"[class]\n", "1: [class]: expected a name after it\n"},
     {"[class a-b]\npath = /\n", "1: [class a-b]: expected a name of up to 31 letters, digits and "
                                 "_\n"},

@@ -596,7 +596,7 @@ Test(config_policy_snapshots, blocks_outlive_reloads_and_end)
     const struct nj_net v6 = net("2001:db8:1::", 48);
     cr_expect(nj_policies_unblock(policies, &v6, why, sizeof why));
     cr_expect_not(nj_policies_unblock(policies, &v6, why, sizeof why));
-    cr_expect_str_eq(why, "this network is not blocked");
+    cr_expect_str_eq(why, "this network is not blocked: the list of blocks has those that are");
     cr_expect_eq(nj_policies_end_blocks(policies, NJ_NEVER - 1), 1);
     adopt();
     cr_expect(!shards.used->blocked && nj_policies_blocks(policies, list) == 0);

@@ -295,7 +295,7 @@ function showLists() {
 }
 
 // Announced when it changes, so its elements are kept while it does not.
-function listProblems(texts) {
+function showProblems(texts) {
   const ul = byId("problem-list");
   const wanted = texts.length ? texts : ["All is well."];
   byId("problems").classList.toggle("bad", texts.length > 0);
@@ -304,28 +304,34 @@ function listProblems(texts) {
   document.title = texts.length ? "(" + texts.length + ") nightjar" : "nightjar";
 }
 
-function showProblems() {
-  document.querySelector("main").classList.remove("stale");
-  listProblems(items("problems").map((p) => p.text));
-}
-
-// What is shown is old, and nothing is known of the server.
-function lose(text) {
-  setLink("lost", text);
-  document.querySelector("main").classList.add("stale");
-  listProblems([text + (last ? ". The values are of " + date(last.time_ms / 1000) : "")]);
-}
-
 function show(state) {
   const seconds = last ? (state.time_ms - last.time_ms) / 1000 : 0;
   before = last && seconds > 0 ? {...last, seconds} : null;
-  for (const part of [showProblems, showTraffic, showTransfers, showLimits, showSaturation,
+  shown_ms = state.time_ms;
+  setStale(false);
+  showProblems(items("problems").map((p) => p.text));
+  for (const part of [showTraffic, showTransfers, showLimits, showSaturation,
     showLatency, showLists])
     part();
   last = {time_ms: state.time_ms, stats: doc("stats"),
     shards: Object.fromEntries(items("shards").map((s) => [s.number, s]))};
 }
 let last = null;
+let shown_ms = 0; // when the values on the page were made
+
+// Old values are marked, and a change needs new ones.
+function setStale(isStale) {
+  document.querySelector("main").classList.toggle("stale", isStale);
+  for (const button of document.querySelectorAll("td.actions button")) button.disabled = isStale;
+}
+
+function lose(problem, state) {
+  setLink("lost", state);
+  setStale(true);
+  showProblems([problem + ": " + (shown_ms ? "values are of " +
+    new Date(shown_ms).toISOString().slice(0, 19).replace("T", " ") + " UTC" :
+    "there are no values")]);
+}
 
 // --- the server ----------------------------------------------------------------------------------
 
@@ -353,11 +359,13 @@ function take(event) {
 let aborter = new AbortController();
 
 async function follow() {
-  aborter = new AbortController();
+  const mine = aborter = new AbortController(); // a state comes each second
+  const watch = () => setTimeout(() => mine.abort(new Error("no values for 10 s")), 10000);
+  let late = watch();
   const response = await fetch("api/v1/events", {headers: headers(), cache: "no-store",
-    signal: aborter.signal});
+    signal: mine.signal});
   if (response.status === 401) {
-    lose("a token is needed");
+    lose("The server asks for a token", "a token is needed");
     if (!byId("token").open) askToken("The server asks for a token.");
     return false;
   }
@@ -368,6 +376,8 @@ async function follow() {
   let text = "";
   for (;;) {
     const {value, done} = await reader.read();
+    clearTimeout(late);
+    late = watch();
     if (done) throw new Error("the connection has ended");
     const events = (text + value).split("\n\n");
     text = events.pop();
@@ -384,39 +394,42 @@ async function stay() {
     try {
       again = await follow();
     } catch (error) {
-      lose("no connection: " + error.message);
+      lose("The server does not answer", "no connection: " + error.message);
       await new Promise((resolve) => setTimeout(resolve, 2000));
     }
   }
   isFollowing = false;
 }
 
-function say(state, text) {
-  byId("result").dataset.state = state;
-  setText(byId("result"), text);
+function setResult(state, text) {
+  const result = byId("result");
+  result.dataset.state = state;
+  setText(result, text);
 }
 
 async function post(path, body, done) {
   let response, text, answer;
   try {
     response = await fetch("api/v1/" + path, {method: "POST", headers: headers(), body});
-    text = await response.text();
+    text = (await response.text()).trim();
   } catch (error) {
-    say("bad", "No answer, so it may have been done: " + error.message);
+    setResult("bad", "No answer: it may have been done (" + error.message + ")");
     return;
   }
   try {
     answer = JSON.parse(text);
   } catch {
-    answer = {error: text.trim()}; // a line of text
+    answer = {error: text}; // it is a line of text
   }
-  if (!response.ok)
-    say("bad", (response.status === 500 ? "" : "Nothing has changed: ") +
+  if (!response.ok) { // after 500 a change may be in force
+    setResult("bad", (response.status < 500 ? "Nothing has changed: " : "") +
       (answer.error || response.statusText));
-  else if (answer.lcores_missing > 0)
-    say("bad", "An lcore has not answered: it may do this later.");
-  else
-    say("good", done);
+  } else if (answer.lcores_missing) {
+    setResult("bad", "It may not have been done: " + answer.lcores_missing +
+      (answer.lcores_missing === 1 ? " lcore has" : " lcores have") + " not answered.");
+  } else {
+    setResult("good", done);
+  }
 }
 
 // --- changes -------------------------------------------------------------------------------------
@@ -475,7 +488,7 @@ async function askToken(text) {
   if (!await ask(byId("token"))) return;
   const token = byId("token-value").value.trim();
   if (token && !/^[!-~]{16,512}$/.test(token)) {
-    askToken("A token has 16 to 512 characters of ASCII without spaces.");
+    askToken("A token has 16 to 512 characters of ASCII, without spaces.");
     return;
   }
   if (token) sessionStorage.setItem(tokenKey, token);
@@ -484,7 +497,7 @@ async function askToken(text) {
   stay();
 }
 
-for (const cancel of document.querySelectorAll("dialog .cancel"))
-  cancel.addEventListener("click", () => cancel.closest("dialog").close("no"));
+for (const button of document.querySelectorAll("dialog .cancel"))
+  button.addEventListener("click", () => button.closest("dialog").close("no"));
 byId("token-open").addEventListener("click", () => askToken(""));
 stay();
