@@ -232,10 +232,17 @@ class Tokens(Listener):
         self.addCleanup(self.ask, "unix", "POST", "/api/v1/reload")
         self.addCleanup(write_token, self.tokens["write"], WRITE)
         self.assertEqual(401, self.status(LOCAL, "POST", "/api/v1/log/reopen", token=new))
-        stream = management.connect(LOCAL, self.world.server_ns)
-        self.addCleanup(stream.close)
-        stream.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n"
-                       b"Authorization: Bearer " + WRITE.encode() + b"\r\n\r\n")
+
+        def subscribed():
+            """The subscribers of another test may have gone just now."""
+            stream = management.connect(LOCAL, self.world.server_ns)
+            self.addCleanup(stream.close)
+            stream.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n"
+                           b"Authorization: Bearer " + WRITE.encode() + b"\r\n\r\n")
+            if b" 200 " in read_until(stream, b"\r\n\r\n"):
+                return stream
+            return stream.close()
+        stream = until("there is room", subscribed)
         read_until(stream, b"event: state")
         self.assertEqual(200, self.status("unix", "POST", "/api/v1/reload"))
         with self.assertRaises(EOFError):

@@ -34,6 +34,7 @@ static struct nj_class_rate rates[NJ_CLASSES_MAX];
 static _Atomic nj_ns supervised_at, unpolled[1], ready_stall = NJ_SEC;
 static _Atomic bool is_stopping, is_yielding;
 static struct nj_mgmt_reloads reloads;
+static struct rig *rig;
 static struct nj_mgmt_view view;
 static const struct nj_mgmt_view without_lcores = {.clock = &tsc_clock}; /* of streams */
 static struct nj__mgmt_events events;
@@ -123,13 +124,19 @@ static struct nj_worker_pool *start_workers(void)
     return workers;
 }
 
+/* LeakSanitizer does not look into the pages of a shard. */
+static void end(void)
+{
+    rig_free(rig);
+}
+
 static void start(void)
 {
     char why[256];
-    static struct rig *rig; /* reachable at the end */
     struct nj_policies *policies = make_policies();
 
     rig = rig_new();
+    NJ_CHECK(atexit(end) == 0);
     nj__documents_init();
     NJ_CHECK(nj__mgmt_token_set(&tokens.write, TOKEN, strlen(TOKEN)));
     supervised_at = UINT64_MAX - 10 * NJ_SEC;
