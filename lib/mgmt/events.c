@@ -89,13 +89,25 @@ static void make_state(struct nj__mgmt_events *e, const struct nj_mgmt_view *v)
     e->newest = s;
 }
 
+static bool is_due(const struct nj__mgmt_events *e)
+{
+    return !e->newest || nj_os_clock_gettime_ns(CLOCK_MONOTONIC) - e->made_at >= PERIOD;
+}
+
+static bool has_state(void *subscriber)
+{
+    const struct subscriber *s = subscriber;
+
+    return s->state != s->of->newest || is_due(s->of);
+}
+
 static ssize_t read_state(void *subscriber, char *to, size_t n)
 {
     struct subscriber *s = subscriber;
     struct nj__mgmt_events *e = s->of;
 
     if (!s->state || s->n_sent == s->state->n) {
-        if (!e->newest || nj_os_clock_gettime_ns(CLOCK_MONOTONIC) - e->made_at >= PERIOD)
+        if (is_due(e))
             make_state(e, s->view);
         if (!e->newest || s->state == e->newest)
             return 0;
@@ -130,7 +142,7 @@ bool nj__mgmt_events_subscribe(struct nj__mgmt_events *e, const struct nj_mgmt_v
     s->of = e;
     s->view = v;
     e->n_subscribers++;
-    *stream = (struct nj__mgmt_stream){.read = read_state, .end = end_subscriber, .of = s};
+    *stream = (struct nj__mgmt_stream){read_state, has_state, end_subscriber, s};
     return true;
 }
 

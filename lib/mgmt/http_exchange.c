@@ -324,6 +324,11 @@ bool nj__mgmt_exchange_runs(const struct nj__mgmt_exchange *e)
     return e->answerer && nj__mgmt_slow_has(e->answerer->slow, e);
 }
 
+bool nj__mgmt_exchange_has_more(const struct nj__mgmt_exchange *e)
+{
+    return !e->stream.read || e->is_cut || !e->stream.has_more || e->stream.has_more(e->stream.of);
+}
+
 void nj__mgmt_exchange_resume(struct nj__mgmt_exchange *e)
 {
     if (!e->is_suspended || nj__mgmt_exchange_runs(e))

@@ -54,6 +54,8 @@ enum MHD_Result nj__mgmt_exchange_step(struct nj__mgmt_exchange *e, struct nj__m
                                        const char *method, const char *data, size_t *n_data);
 /* The response was sent, or the connection has ended. */
 void nj__mgmt_exchange_end(struct nj__mgmt_exchange *e);
+/* Is there a reason to ask a suspended one again? */
+bool nj__mgmt_exchange_has_more(const struct nj__mgmt_exchange *e);
 /* Ask a suspended one again, unless its route runs; others are left alone. */
 void nj__mgmt_exchange_resume(struct nj__mgmt_exchange *e);
 /* Does the slow thread run its route? It has to stay then. */

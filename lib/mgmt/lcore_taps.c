@@ -330,6 +330,6 @@ bool nj__taps_begin(struct nj__taps *t, const struct nj__taps_limits *limits,
     t->begun_at = now();
     t->ends_at = t->begun_at + limits->seconds * NJ_SEC;
     put_begins(t);
-    *stream = (struct nj__mgmt_stream){read_stream, end_stream, t};
+    *stream = (struct nj__mgmt_stream){.read = read_stream, .end = end_stream, .of = t};
     return true;
 }

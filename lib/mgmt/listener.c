@@ -265,7 +265,9 @@ static void ask_streams(struct nj_mgmt_listener *l)
     if (at - l->asked_at < ASK_MS * NJ_MS && !atomic_exchange(&l->has_answer, false))
         return;
     l->asked_at = at;
-    resume_all(l);
+    for (uint32_t i = 0; i < CLIENTS_MAX; i++)
+        if (l->client[i].fd >= 0 && nj__mgmt_exchange_has_more(&l->client[i].exchange))
+            nj__mgmt_exchange_resume(&l->client[i].exchange);
 }
 
 /* While it is suspended, libmicrohttpd does not see that its peer has closed it. */
