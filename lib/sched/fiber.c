@@ -406,6 +406,21 @@ enum nj_wake_reason nj_fiber_park(struct nj_waiter *w, nj_ns deadline)
     return f->why;
 }
 
+enum nj_wake_reason nj_fiber_park_uncancelled(struct nj_waiter *w)
+{
+    struct nj_fiber *f = nj__current.fiber;
+
+    if (!f || nj__current.tagged)
+        return report_would_block();
+    f->generation++;
+    *w = (struct nj_waiter){f, f->generation};
+    f->is_uncancelled = true;
+    f->state = NJ__FIBER_PARKED;
+    leave(f);
+    f->is_uncancelled = false;
+    return f->why;
+}
+
 bool nj_fiber_wake(struct nj_waiter w, enum nj_wake_reason why)
 {
     struct nj_fiber *f = w.fiber;
@@ -422,7 +437,7 @@ void nj_fiber_cancel(struct nj_fiber *f)
     NJ_ASSERT(f->all->owner == &nj__current);
     NJ_ASSERT(f->state != NJ__FIBER_FREE);
     f->cancelled = true;
-    if (f->state == NJ__FIBER_PARKED)
+    if (f->state == NJ__FIBER_PARKED && !f->is_uncancelled)
         make_runnable(f, NJ_WAKE_CANCELLED);
 }
 

@@ -79,6 +79,9 @@ nj_ns nj_fiber_now(void);
  * waits end up to a tick later.
  */
 enum nj_wake_reason nj_fiber_park(struct nj_waiter *w, nj_ns deadline);
+/* As nj_fiber_park() without a deadline, but cancellation does not end it: for the end of something
+ * that uses the fiber's stack, which must come soon. Returns NJ_WAKE_OK or NJ_WAKE_WOULD_BLOCK. */
+enum nj_wake_reason nj_fiber_park_uncancelled(struct nj_waiter *w);
 /* Reports an attempt to wait in a context that must not block, by a caller that did not reach
  * nj_fiber_park(): calls config.would_block(). No effect on a thread without fibers. */
 void nj_fiber_report_would_block(void);
