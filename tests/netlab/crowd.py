@@ -27,8 +27,9 @@ BODY_BYTES = 1000
 
 
 def room_for(n):
-    """--max-connections for `n`: the last 1/32 is for handshakes (NJ_TCP_NEARLY_FULL_PART)."""
-    return n + n // 31 + 1
+    """--max-connections for `n`: above 7/8 idle connections are closed for newcomers (TIGHT_FROM of
+    lib/conn/conn_fair_eviction.c)."""
+    return n + n // 7 + 8
 
 
 class Crowd(Memif):
