@@ -27,7 +27,7 @@ struct nj_fiber {
     int saved_errno;
     unsigned valgrind_id; /* of its stack */
     bool cancelled;
-    bool is_uncancelled; /* cancellation does not end its wait */
+    bool is_uncancelled;        /* cancellation does not end its wait */
     uint32_t n_ignored_cancels; /* waits and calls since then that reported the cancellation */
     struct nj_list node;        /* in the list `runnable` or `soon` */
     struct nj_timer timer;
