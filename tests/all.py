@@ -181,7 +181,8 @@ def unittests(*modules):
 def library_targets(pattern, *names):
     """The libraries, if the pattern chooses one of these tests."""
     chosen = not IS_SANITIZED and any(pattern in name for name in names)
-    return [file for file in targets_named("nightjar") if chosen and "/libnightjar" in file]
+    built = targets_named("nightjar", "libnightjar.a", "nightjar-static.pc", "nightjarConfig.cmake")
+    return [file for file in built if chosen and file.startswith(f"{REPO}/{BUILD}/lib/")]
 
 
 def tidy(pattern):
@@ -212,7 +213,8 @@ def guard(pattern):
 PACKAGE = ("package_abi", "package_convert", "package_ctl", "package_debian", "package_examples",
            "package_hardening", "package_headers", "package_openapi", "package_options",
            "package_pkg_config", "package_presets",
-           "package_reference", "package_service", "package_top", "package_version")
+           "package_reference", "package_service", "package_static_library", "package_top",
+           "package_version")
 
 
 def package_targets(pattern):

@@ -209,6 +209,9 @@ class Packages(unittest.TestCase):
         for name in ("hello", "json_api", "paced", "events", "reference"):
             self.assertRegex(inside("ldd", f"/tmp/examples/{name}", root=BUILDER),
                              r"libnightjar\.so\.\d+ => /(?:usr/)?lib/")
+        inside("sh", "-c", "cc -o /tmp/examples/static /tmp/examples/hello.c "
+               "$(pkg-config --cflags --libs nightjar-static)", root=BUILDER)
+        self.assertNotIn("libnightjar", inside("ldd", "/tmp/examples/static", root=BUILDER))
 
     def test_documents(self):
         """Each link between the pages of nightjar-doc has its file, if it is of the package."""

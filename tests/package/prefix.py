@@ -3,6 +3,7 @@
 import glob
 import json
 import os
+import re
 import shutil
 import subprocess
 
@@ -25,6 +26,12 @@ def release():
         return json.load(f)["version"]
 
 
+def libdir():
+    """The folder of libraries below the prefix: lib/x86_64-linux-gnu."""
+    with open(os.path.join(BUILD, "meson-private/nightjar.pc"), encoding="utf-8") as f:
+        return re.search(r"(?m)^libdir=\$\{prefix\}/(.*)$", f.read())[1]
+
+
 def installed_headers():
     """[(header, installed path below the include folder)] of the build's plan."""
     with open(os.path.join(BUILD, "meson-info/intro-install_plan.json"), encoding="utf-8") as f:
@@ -37,7 +44,9 @@ class Prefix:
     """An installation in `folder`. `env` makes pkg-config and the loader find it."""
 
     def __init__(self, folder):
-        self.include, self.lib = (os.path.join(folder, name) for name in ("include", "lib"))
+        self.folder = folder
+        self.include = os.path.join(folder, "include")
+        self.lib = os.path.join(folder, libdir())
         pkgconfig = os.path.join(self.lib, "pkgconfig")
         os.makedirs(pkgconfig)
         for source, place in installed_headers():
@@ -45,17 +54,27 @@ class Prefix:
             shutil.copy(source, os.path.join(self.include, place))
         for library in glob.glob(os.path.join(BUILD, "lib", "libnightjar.s*[o0-9]")):
             shutil.copy(library, self.lib, follow_symlinks=False)
-        with open(os.path.join(BUILD, "meson-private/nightjar.pc"), encoding="utf-8") as f:
-            lines = f.read().splitlines()
+        for archive in glob.glob(os.path.join(BUILD, "lib/static/libnightjar.a")):
+            shutil.copy(archive, self.lib)
+        cmake = os.path.join(self.lib, "cmake/nightjar")
+        os.makedirs(cmake)
+        for path in glob.glob(os.path.join(BUILD, "lib/static/nightjarConfig*.cmake")):
+            shutil.copy(path, cmake)
         places = {"prefix": folder, "includedir": self.include, "libdir": self.lib}
-        with open(os.path.join(pkgconfig, "nightjar.pc"), "w", encoding="utf-8") as f:
-            for line in lines:
-                name = line.partition("=")[0]
-                print(f"{name}={places[name]}" if name in places else line, file=f)
+        for source in "meson-private/nightjar.pc", "lib/static/nightjar-static.pc":
+            if not os.path.exists(os.path.join(BUILD, source)):
+                continue
+            with open(os.path.join(BUILD, source), encoding="utf-8") as f:
+                lines = f.read().splitlines()
+            with open(os.path.join(pkgconfig, os.path.basename(source)), "w",
+                      encoding="utf-8") as f:
+                for line in lines:
+                    name = line.partition("=")[0]
+                    print(f"{name}={places[name]}" if name in places else line, file=f)
         self.env = os.environ | {"PKG_CONFIG_PATH": pkgconfig, "LD_LIBRARY_PATH": self.lib}
 
-    def flags(self, which):
-        return run("pkg-config", which, "nightjar", env=self.env).split()
+    def flags(self, which, name="nightjar"):
+        return run("pkg-config", which, name, env=self.env).split()
 
     def make_examples(self, folder, **variables):
         """Creates `folder` and builds the examples in it, with these variables of make. Returns the

@@ -30,8 +30,8 @@ def installed():
     with open(os.path.join(BUILD, "meson-info/intro-install_plan.json"), encoding="utf-8") as f:
         plan = json.load(f)
     paths = {entry["destination"] for section in plan.values() for entry in section.values()}
-    paths = {re.sub(r"^\{(\w+)\}", lambda match: PLACES[match[1]], path)
-             .replace("/usr/local/", "usr/").lstrip("/") for path in paths}
+    paths = {re.sub(r"^\{(\w+)\}", lambda match: PLACES[match[1]], path) for path in paths}
+    paths = {re.sub(r"(^|auto-load)/usr/local/", r"\1/usr/", path).lstrip("/") for path in paths}
     for path in list(paths):  # the plan has no links
         if match := re.match(r"(.*/libnightjar\.so)\.[\d.]+$", path):
             paths |= {match[1], f"{match[1]}.{soversion()}"}
@@ -49,7 +49,7 @@ def listed():
 
 
 def soversion():
-    return re.search(r"soversion: '(\d+)'", read("lib/meson.build"))[1]
+    return re.search(r"soversion = '(\d+)'", read("lib/meson.build"))[1]
 
 
 def field(name):

@@ -42,7 +42,7 @@ class Examples(unittest.TestCase):
                 self.assertNotRegex(run(*compiler, "-M", source), DPDK)
                 self.assertNotRegex(run(*compiler, "-dM", source), DPDK)
                 needed = run("readelf", "--wide", "--dynamic", os.path.join(self.folder, name))
-                self.assertEqual({"libnightjar.so.2", "libc.so.6"},
+                self.assertEqual({"libnightjar.so.3", "libc.so.6"},
                                  set(re.findall(r"\(NEEDED\).*\[(.*)\]", needed)))
 
     def test_usage(self):

@@ -42,7 +42,8 @@ class PkgConfig(unittest.TestCase):
         cls.prefix = Prefix(cls.scratch)
 
     def test_flags_have_only_the_installed_folders(self):
-        self.assertEqual(self.prefix.flags("--cflags"), [f"-I{self.prefix.include}"])
+        self.assertEqual(self.prefix.flags("--cflags"),
+                         [f"-I{self.prefix.include}", "-fstack-clash-protection"])
         self.assertEqual(self.prefix.flags("--libs"), [f"-L{self.prefix.lib}", "-lnightjar"])
 
     def test_a_program_compiles_links_and_runs(self):

@@ -9,5 +9,6 @@
 #include <nightjar/handler.h>
 #include <nightjar/server.h>
 #include <nightjar/text.h>
+#include <nightjar/version.h>
 
 #endif
