@@ -211,8 +211,8 @@ def guard(pattern):
 
 
 PACKAGE = ("package_abi", "package_convert", "package_ctl", "package_debian", "package_examples",
-           "package_hardening", "package_headers", "package_openapi", "package_options",
-           "package_pkg_config", "package_presets",
+           "package_gdb", "package_hardening", "package_headers", "package_openapi",
+           "package_options", "package_pkg_config", "package_presets",
            "package_reference", "package_service", "package_static_library", "package_top",
            "package_version")
 
@@ -223,6 +223,7 @@ def package_targets(pattern):
     names = ("nightjar", "nightjar-ctl", "nj-option-docs", "nightjar-load", "nightjar-examples")
     tests = ("convert", "ctl", "debian", "options", "service", "top", "version")
     programs = targets_named(*names) if any(pattern in f"package_{name}" for name in tests) else []
+    programs += targets_named("nightjar-test-parked") if pattern in "package_gdb" else []
     return libraries + [file for file in programs if libraries and file not in libraries]
 
 
