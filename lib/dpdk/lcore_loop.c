@@ -39,6 +39,14 @@ unsigned nj_lcore_id(void)
     return lcore_here;
 }
 
+unsigned nj_lcore_set_id(unsigned id)
+{
+    unsigned before = lcore_here;
+
+    lcore_here = id;
+    return before;
+}
+
 static void enter_phase(struct nj_shard *s, enum nj_run_phase phase, nj_ns now)
 {
     static const enum nj_port_role role[] = {

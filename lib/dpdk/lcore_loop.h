@@ -60,3 +60,7 @@ int nj_lcores_start_loops(struct nj_lcore *lcores, uint32_t n, char *why, size_t
  * these are in a handler, and use their shard when it returns. To be called by the thread that
  * started them, after NJ_PHASE_STOP. */
 uint32_t nj_lcores_wait(struct nj_lcore *lcores, uint32_t n, uint32_t wait_ms);
+
+/* From now on nj_lcore_id() returns `id` on the calling thread, which runs a shard without the
+ * functions above. Returns what it returned before. */
+unsigned nj_lcore_set_id(unsigned id);

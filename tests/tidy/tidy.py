@@ -78,7 +78,7 @@ MACHINES = ("lib", "tests/unit", "tests/sim", "tests/script")
 
 # Layers that may call the system: not pure, not on the datapath.
 SERVICES = tuple("lib/" + x for x in ("dpdk", "rights", "threads", "store", "log", "privilege",
-                                      "upgrade", "config", "mgmt", "server"))
+                                      "upgrade", "config", "mgmt", "server", "testing"))
 
 # Files that print: requested output (--check, --preset, --print-placement), and the output of the
 # EAL with NJ_EAL_VERBOSE.
