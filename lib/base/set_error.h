@@ -8,13 +8,14 @@
 
 #include "base/compiler.h"
 
-/* Write the message to `why`, truncated to `why_bytes`. Returns -1, for the caller to return. */
+/* Write the message to `why` (NULL: nowhere), truncated to `why_bytes`. Returns -1, for the caller
+ * to return. */
 static inline NJ_PRINTF(3, 4) int nj_set_error(char *why, size_t why_bytes, const char *fmt, ...)
 {
     va_list ap;
 
     va_start(ap, fmt);
-    vsnprintf(why, why_bytes, fmt, ap);
+    vsnprintf(why, why ? why_bytes : 0, fmt, ap);
     va_end(ap);
     return -1;
 }

@@ -28,6 +28,8 @@ void nj_server_config_init_sized(struct nj_server_config *c, size_t size_bytes)
         .ready_stall_s = 0.3,
     };
 
+    if (!c)
+        return;
     memset(c, 0, size_bytes);
     memcpy(c, &defaults, size_bytes < sizeof defaults ? size_bytes : sizeof defaults);
 }
@@ -53,6 +55,8 @@ static int check_arrays(const struct nj_server_config *c, char *why, size_t n)
 int nj_config_convert_version(struct nj_server_config *to, const struct nj_server_config *from,
                               char *why, size_t n)
 {
+    if (!from)
+        return nj_set_error(why, n, "config is NULL");
     size_t size = from->size_bytes, known = size < sizeof *to ? size : sizeof *to;
 
     if (size < NJ_CONFIG_BYTES_MIN || size > BYTES_MAX)

@@ -12,7 +12,7 @@
 
 static const struct nj_option *find_option(const char *name)
 {
-    for (uint32_t i = 0; i < nj_n_options; i++)
+    for (uint32_t i = 0; name && i < nj_n_options; i++)
         if (nj_option_has_field(&nj_options[i]) && strcmp(nj_options[i].name, name) == 0)
             return &nj_options[i];
     return NULL;
@@ -174,7 +174,7 @@ static const char *name_at(void *ctx, uint32_t i)
 
 const char *nj_server_config_near(const char *name, const char *const *more)
 {
-    return nj__policy_closest_name(name, name_at, (void *)(uintptr_t)more);
+    return name ? nj__policy_closest_name(name, name_at, (void *)(uintptr_t)more) : NULL;
 }
 
 /* Of set_by_name: options alone have one. */
@@ -193,6 +193,8 @@ int nj_server_config_set(struct nj_server_config *c, const char *name, const cha
     const struct nj_option *o = find_option(name);
     char expected[160];
 
+    if (!c || !name)
+        return nj_set_error(why, n, "%s is NULL", c ? "name" : "config");
     if (!o)
         return nj_set_error(why, n, "--%s: there is no such option", name);
     if (!value && o->kind != NJ_OPTION_SWITCH)

@@ -415,8 +415,10 @@ static int list(void)
     return 0;
 }
 
-int nj_print_preset(const char *preset)
+int nj_print_preset(const char *name_and_keys)
 {
+    const char *preset =
+        name_and_keys ? name_and_keys : ""; /* an error that names those there are */
     char program[] = "nightjar", option[] = "--preset";
     char *argv[] = {program, option, (char *)(uintptr_t)preset}; /* it is only read */
     struct nj_presets p = {.argc = 0};

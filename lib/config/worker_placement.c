@@ -61,6 +61,10 @@ int nj_print_placement(int eal_argc, char **eal_argv, const struct nj_server_con
 
     sched_getaffinity(0, sizeof usable, &usable);
     int status = NJ_EXIT_USAGE;
+    if (!config || (eal_argc > 0 && !eal_argv)) {
+        nj_log(NJ_LEVEL_ERROR, "%s is NULL", config ? "eal_argv" : "config");
+        return status;
+    }
     int rc = config->policy_file ? nj_config_convert_version(&copy, config, why, sizeof why) : 0;
     if (rc == 0 && config->policy_file) {
         rc = nj_settings_from_partial_config(&settings, &copy, why, sizeof why);

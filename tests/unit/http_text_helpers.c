@@ -326,3 +326,31 @@ Test(http_text_helpers, round_trip)
         cr_assert_not(nj_query_next(&rest, &pair[0], &pair[1]), "%u", i);
     }
 }
+
+/* What is NULL is empty, or not stored. */
+Test(http_text_helpers, null)
+{
+    struct nj_view absent = {NULL, 5}, v = nj_view_of("a=1&b=2"), name;
+    uint64_t n = 7;
+
+    cr_expect_eq(nj_view_of(NULL).n_bytes, 0);
+    cr_expect(!nj_view_is(nj_view_of(""), NULL) && !nj_view_is_nocase(v, NULL) &&
+              !nj_view_begins(v, NULL));
+    cr_expect(nj_view_is(absent, "") && !nj_view_begins(absent, "x") &&
+              !nj_view_is_nocase(absent, "x"));
+    cr_expect(nj_view_cut(v, '&', NULL, NULL));
+    cr_expect(!nj_view_cut(absent, '&', &name, NULL));
+    cr_expect_eq(name.n_bytes, 0);
+    cr_expect_eq(nj_view_trim(absent).n_bytes, 0);
+    cr_expect(!nj_query_next(NULL, &name, NULL) && !nj_query_next(&absent, &name, NULL));
+    cr_expect(nj_query_next(&v, NULL, NULL) && nj_view_is(v, "b=2"));
+    cr_expect(nj_query_find(v, "b", NULL) && !nj_query_find(v, NULL, &name));
+    cr_expect_eq(nj_query_decode(v, NULL, 10), 3);
+    cr_expect_eq(nj_query_decode(absent, NULL, 0), 0);
+    cr_expect(nj_view_to_u64(nj_view_of("12"), 0, 20, NULL) && !nj_view_to_u64(absent, 0, 20, &n));
+    cr_expect(nj_view_to_i64(nj_view_of("-2"), -5, 20, NULL));
+    cr_expect_eq(n, 7);
+    cr_expect_eq(nj_u64_digits(123, NULL), 3);
+    cr_expect_eq(nj_json_string(nj_view_of("a"), NULL, 10), 3);
+    cr_expect_eq(nj_json_string(absent, NULL, 0), 2);
+}

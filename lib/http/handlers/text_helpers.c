@@ -9,41 +9,50 @@
 
 static struct nj_str str(struct nj_view v)
 {
-    return (struct nj_str){v.n_bytes > 0 ? v.p : "", v.n_bytes};
+    return v.p ? (struct nj_str){v.p, v.n_bytes} : NJ_STR("");
 }
 
-static struct nj_view part(struct nj_view v, uint32_t from, uint32_t n)
+static struct nj_view part(struct nj_str s, uint32_t from, uint32_t n)
 {
-    return (struct nj_view){n > 0 ? v.p + from : "", n};
+    return (struct nj_view){n > 0 ? s.p + from : "", n};
+}
+
+/* Stores a result that the caller may not want. */
+static void store(struct nj_view *to, struct nj_view v)
+{
+    if (to)
+        *to = v;
 }
 
 struct nj_view nj_view_of(const char *text)
 {
-    return (struct nj_view){text, (uint32_t)strnlen(text, UINT32_MAX)};
+    return text ? (struct nj_view){text, (uint32_t)strnlen(text, UINT32_MAX)}
+                : (struct nj_view){"", 0};
 }
 
 bool nj_view_is(struct nj_view v, const char *text)
 {
-    return nj_str_eq(str(v), str(nj_view_of(text)));
+    return text && nj_str_eq(str(v), str(nj_view_of(text)));
 }
 
 bool nj_view_is_nocase(struct nj_view v, const char *text)
 {
-    return nj_str_eq_nocase_cstr(str(v), text);
+    return text && nj_str_eq_nocase_cstr(str(v), text);
 }
 
 bool nj_view_begins(struct nj_view v, const char *text)
 {
-    return nj_str_starts_with(str(v), str(nj_view_of(text)));
+    return text && nj_str_starts_with(str(v), str(nj_view_of(text)));
 }
 
 bool nj_view_cut(struct nj_view v, char separator, struct nj_view *before, struct nj_view *after)
 {
-    const char *at = memchr(str(v).p, separator, v.n_bytes);
-    uint32_t n = at ? (uint32_t)(at - v.p) : v.n_bytes;
+    struct nj_str s = str(v);
+    const char *at = memchr(s.p, separator, s.n_bytes);
+    uint32_t n = at ? (uint32_t)(at - s.p) : s.n_bytes;
 
-    *before = part(v, 0, n);
-    *after = part(v, n + 1, at ? v.n_bytes - n - 1 : 0);
+    store(before, part(s, 0, n));
+    store(after, part(s, n + 1, at ? s.n_bytes - n - 1 : 0));
     return at != NULL;
 }
 
@@ -56,7 +65,7 @@ struct nj_view nj_view_trim(struct nj_view v)
 
 bool nj_query_next(struct nj_view *rest, struct nj_view *name, struct nj_view *value)
 {
-    while (rest->n_bytes > 0) {
+    while (rest && rest->p && rest->n_bytes > 0) {
         struct nj_view pair;
         nj_view_cut(*rest, '&', &pair, rest);
         if (pair.n_bytes > 0) {
@@ -88,9 +97,9 @@ bool nj_query_find(struct nj_view query, const char *name, struct nj_view *value
 {
     struct nj_view n, v;
 
-    while (nj_query_next(&query, &n, &v))
+    while (name && nj_query_next(&query, &n, &v))
         if (decodes_to(str(n), name)) {
-            *value = v;
+            store(value, v);
             return true;
         }
     return false;
@@ -99,7 +108,7 @@ bool nj_query_find(struct nj_view query, const char *name, struct nj_view *value
 /* Terminates `out`, whether or not `n` bytes fit. */
 static size_t ended(char *out, size_t n_out, size_t n)
 {
-    if (n_out > 0)
+    if (out && n_out > 0)
         out[n < n_out ? n : 0] = '\0';
     return n;
 }
@@ -110,7 +119,7 @@ size_t nj_query_decode(struct nj_view encoded, char *out, size_t n_out)
 
     for (struct nj_str s = str(encoded); s.n_bytes > 0; n++) {
         char c = next_byte(&s);
-        if (n < n_out)
+        if (out && n < n_out)
             out[n] = c;
     }
     return ended(out, n_out, n);
@@ -122,7 +131,8 @@ bool nj_view_to_u64(struct nj_view v, uint64_t min, uint64_t max, uint64_t *out)
 
     if (!nj_str_parse_u64(str(v), &n) || n < min || n > max)
         return false;
-    *out = n;
+    if (out)
+        *out = n;
     return true;
 }
 
@@ -131,12 +141,14 @@ bool nj_view_to_i64(struct nj_view v, int64_t min, int64_t max, int64_t *out)
     bool minus = nj_view_begins(v, "-");
     uint64_t n;
 
-    if (!nj_view_to_u64(minus ? part(v, 1, v.n_bytes - 1) : v, 0, (uint64_t)INT64_MAX + minus, &n))
+    if (!nj_view_to_u64(minus ? part(str(v), 1, v.n_bytes - 1) : v, 0, (uint64_t)INT64_MAX + minus,
+                        &n))
         return false;
     int64_t i = (int64_t)(minus ? -n : n);
     if (i < min || i > max)
         return false;
-    *out = i;
+    if (out)
+        *out = i;
     return true;
 }
 
@@ -145,16 +157,18 @@ size_t nj_u64_digits(uint64_t n, char *out)
     char digits[NJ_U64_DIGITS_MAX], *end = digits + sizeof digits,
                                     *p = nj_put_digits_backward(end, n);
 
-    memcpy(out, p, (size_t)(end - p));
+    if (out)
+        memcpy(out, p, (size_t)(end - p));
     return ended(out, NJ_U64_BYTES, (size_t)(end - p));
 }
 
 size_t nj_json_string(struct nj_view v, char *out, size_t n_out)
 {
-    size_t n = nj_json_escape(n_out > 1 ? out + 1 : NULL, n_out > 1 ? n_out - 1 : 0, str(v),
+    bool has_room = out && n_out > 1;
+    size_t n = nj_json_escape(has_room ? out + 1 : NULL, has_room ? n_out - 1 : 0, str(v),
                               NJ_JSON_REPLACE);
 
-    if (n + 2 < n_out)
+    if (out && n + 2 < n_out)
         out[0] = out[n + 1] = '"';
     return ended(out, n_out, n + 2);
 }

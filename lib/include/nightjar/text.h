@@ -13,10 +13,12 @@
  *     }
  *
  * No function here allocates, keeps state, or depends on the locale. Returned views point into the
- * view that was given, and live as long as its bytes. A view of n_bytes 0 may have any `p`, also
- * NULL. Functions with an `out` for text return, like snprintf(), the length of the whole result
- * without the terminating NUL; a length >= n_out means that `out` was too small. Unlike snprintf()
- * they never truncate: `out` is "" then.
+ * view that was given, and live as long as its bytes. Functions with an `out` for text return, like
+ * snprintf(), the length of the whole result without the terminating NUL; a length >= n_out means
+ * that `out` was too small. Unlike snprintf() they never truncate: `out` is "" then.
+ *
+ * NULL is valid everywhere: a view with it is empty, whatever its n_bytes; a C string that is NULL
+ * equals no view, and begins none; a result whose pointer is NULL is not stored.
  */
 #ifndef NIGHTJAR_TEXT_H
 #define NIGHTJAR_TEXT_H
