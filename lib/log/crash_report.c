@@ -49,7 +49,6 @@ static struct {
     struct module module[2];
     bool is_installed[NJ_ARRAY_LEN(crashes)]; /* our handler of this signal is installed */
     nj_crash_route_fn *route_of;
-    void *route_ctx;
     void *altstack;       /* of the main thread */
     atomic_flag reported; /* only the first crash is reported */
     _Atomic int number;   /* of its signal */
@@ -212,8 +211,9 @@ static void print_cause(const char *signal_name, const siginfo_t *info)
     char thread[17] = "";
     uintptr_t address = (uintptr_t)info->si_addr;
     bool by_access = info->si_code > 0 && (info->si_signo == SIGSEGV || info->si_signo == SIGBUS);
+    bool overflowed = false;
     const char *route =
-        by_access && state.route_of ? state.route_of(state.route_ctx, info->si_addr) : NULL;
+        state.route_of ? state.route_of(by_access ? info->si_addr : NULL, &overflowed) : NULL;
 
     prctl(PR_GET_NAME, thread);
     put(&l, "nightjar: ");
@@ -232,9 +232,10 @@ static void print_cause(const char *signal_name, const siginfo_t *info)
     put(&l, thread);
     print(&l);
     if (route) {
-        put(&l, "nightjar: the handler of route ");
+        put(&l,
+            overflowed ? "nightjar: the handler of route " : "nightjar: in the handler of route ");
         put(&l, route);
-        put(&l, " overflowed its stack");
+        put(&l, overflowed ? " overflowed its stack" : "");
         print(&l);
     }
 }
@@ -318,10 +319,11 @@ static void catch_all(void)
                                 sigaction(crashes[i].number, &act, NULL) == 0;
 }
 
-void nj_crash_report_install(void)
+void nj_crash_report_install(nj_crash_route_fn *route_of)
 {
     void *frame[2];
 
+    state.route_of = route_of;
     backtrace(frame, 2); /* the first call loads the unwinder, which takes locks and memory */
     read_module(&state.module[0], (const void *)getauxval(AT_ENTRY), "/proc/self/exe");
     read_module(&state.module[1], (const void *)(uintptr_t)nj_crash_report_install, NULL);
@@ -338,10 +340,4 @@ void nj_crash_report_remove(void)
     state.altstack = NULL;
     for (size_t i = 0; i < NJ_ARRAY_LEN(state.module); i++)
         nj_crash_symbols_free(&state.module[i].symbols);
-}
-
-void nj_crash_set_route_lookup(nj_crash_route_fn *route_of, void *ctx)
-{
-    state.route_ctx = ctx;
-    state.route_of = route_of;
 }

@@ -8,24 +8,24 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 /* Maximum duration of a report in seconds: the reader of standard error may block. */
 #define NJ_CRASH_REPORT_S 5u
 
 /*
- * The name of the route whose handler owns the stack that has its guard at `address`, or NULL.
- * Called in the signal handler: it only reads, takes no lock and allocates nothing.
+ * The name of the route whose handler the calling thread runs, or NULL. *overflowed: `address`, the
+ * one of the faulty access or NULL, is the guard of the handler's stack. Called in the signal
+ * handler: it only reads, takes no lock and allocates nothing.
  */
-typedef const char *nj_crash_route_fn(void *ctx, const void *address);
+typedef const char *nj_crash_route_fn(const void *address, bool *overflowed);
 
 /*
- * Install the handlers. Existing handlers (a sanitizer, an embedding program) are kept. Stack
- * overflows are reported on threads that called nj_altstack_install(). Main thread, once per
- * process, before threads but that of log_writer.h start.
+ * Install the handlers. `route_of` NULL: reports name no route. Existing handlers (a sanitizer, an
+ * embedding program) are kept. Stack overflows are reported on threads that called
+ * nj_altstack_install(). Main thread, once per process, before threads but that of log_writer.h
+ * start.
  */
-void nj_crash_report_install(void);
+void nj_crash_report_install(nj_crash_route_fn *route_of);
 /* Restore the default actions. Main thread, after the others have ended. */
 void nj_crash_report_remove(void);
-
-/* Set the function that maps a stack guard to its route. NULL: none. Main thread, while no other
- * thread runs. */
-void nj_crash_set_route_lookup(nj_crash_route_fn *route_of, void *ctx);

@@ -548,6 +548,23 @@ static void would_block(void *ctx)
     e->config.log(e->config.ctx, line);
 }
 
+/* Of the fibers of a strategy, `ctx` is the strategy. */
+const struct nj_task_class *nj_task_class_running(void)
+{
+    const struct nj_fibers *home = nj__current.home;
+
+    if (nj__current.fiber)
+        return nj__current.fiber->class_of;
+    if (home && home->would_block == would_block)
+        return ((const struct nj_ewyk *)home->ctx)->inline_class;
+    return nj__current.class_of;
+}
+
+void nj_task_class_set_running(const struct nj_task_class *c)
+{
+    nj__current.class_of = c;
+}
+
 static bool is_fatal(enum nj_ewyk_would_block policy)
 {
 #ifdef NJ_CHECKED

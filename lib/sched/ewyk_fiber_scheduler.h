@@ -79,6 +79,9 @@ struct nj_task_class {
     uint64_t n_overruns;    /* holds beyond the budget */
     uint64_t n_would_block; /* attempts to park where it must not */
     uint64_t n_moves;       /* to the workers and back */
+    /* Calls with its requests or responses on threads that may not make them. Such a thread is the
+     * writer. */
+    uint64_t n_foreign_calls;
     /* Tasks by mode. Tasks that wait or are with a worker are not counted yet. */
     uint64_t n[NJ_N_MODES];
 };
@@ -170,6 +173,11 @@ void nj_ewyk_stop(struct nj_ewyk *);
 void nj_ewyk_cancel_fibers(struct nj_ewyk *);
 /* As nj_fibers_trim(), while no task is on a fiber. */
 uint32_t nj_ewyk_trim(struct nj_ewyk *, uint32_t n_keep, uint32_t n_max);
+/* The class of the task that the calling thread runs, in a signal handler too; NULL: none, or
+ * unknown. */
+const struct nj_task_class *nj_task_class_running(void);
+/* A thread without a strategy, such as a worker, runs a task of this class; NULL: none. */
+void nj_task_class_set_running(const struct nj_task_class *);
 /* The class of one task that is on a fiber. NULL: no fiber is in use. */
 const struct nj_task_class *nj_ewyk_first_busy_fiber_class(const struct nj_ewyk *);
 

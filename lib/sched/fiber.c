@@ -287,17 +287,14 @@ struct nj_fiber *nj_fiber_self(void)
     return nj__current.fiber;
 }
 
-bool nj_fiber_guard_hit(const void *addr, const struct nj_task_class **class_of)
+bool nj_fiber_guard_hit(const void *addr)
 {
     const struct nj_fiber *f = nj__current.fiber;
 
     if (!f)
         return false;
     uintptr_t end = (uintptr_t)f->stack.bottom, at = (uintptr_t)addr;
-    if (at >= end || at < end - NJ_FIBER_GUARD_BYTES)
-        return false;
-    *class_of = f->class_of;
-    return true;
+    return at < end && at >= end - NJ_FIBER_GUARD_BYTES;
 }
 
 nj_ns nj_fiber_now(void)

@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -96,10 +97,10 @@ bool nj_fiber_wake(struct nj_waiter w, enum nj_wake_reason why);
  * run another task. */
 void nj_fiber_cancel(struct nj_fiber *f);
 
-/* True: the address is in the guard of the running fiber's stack, so the stack overflowed;
- * *class_of is the class of its task (NULL: none). For SIGSEGV handlers, with siginfo_t.si_addr:
- * async-signal-safe, on the faulting thread, which needs a sigaltstack(). */
-bool nj_fiber_guard_hit(const void *addr, const struct nj_task_class **class_of);
+/* True: the address is in the guard of the running fiber's stack, so the stack overflowed. For
+ * SIGSEGV handlers, with siginfo_t.si_addr: async-signal-safe, on the faulting thread, which needs
+ * a sigaltstack(). */
+bool nj_fiber_guard_hit(const void *addr);
 
 /* The earliest time at which a fiber is due; 0: one is runnable now; NJ_NEVER: no time. */
 nj_ns nj_fibers_next_due(const struct nj_fibers *);
@@ -111,6 +112,19 @@ size_t nj_fibers_stack_high_water(const struct nj_fibers *);
 /* Releases the memory of at most `n_max` free stacks, except the `n_keep` that are used next. Each
  * takes a system call. Returns the number of released stacks. */
 uint32_t nj_fibers_trim(struct nj_fibers *, uint32_t n_keep, uint32_t n_max);
+
+/* --- threads --- */
+
+/* A value that tells threads apart, in one instruction. It is the thread's pointer (ELF TLS), or
+ * what pthread_self() returns. */
+static inline const void *nj_this_thread(void)
+{
+#if defined(__GNUC__) && !defined(__clang__)
+    return __builtin_thread_pointer();
+#else
+    return (const void *)pthread_self();
+#endif
+}
 
 /* --- the must-not-block tag ------------------------------------------------------------------- */
 

@@ -53,8 +53,9 @@ struct nj_fibers {
 
 /* The context that runs on this thread. */
 struct nj__current {
-    struct nj_fiber *fiber; /* NULL: the root, or a thread without fibers */
-    struct nj_fibers *home; /* the fibers to which the root or fiber belongs */
+    struct nj_fiber *fiber;               /* NULL: the root, or a thread without fibers */
+    struct nj_fibers *home;               /* the fibers to which the root or fiber belongs */
+    const struct nj_task_class *class_of; /* of the task on a thread without fibers; NULL: none */
     bool tagged;
 };
 

@@ -117,8 +117,8 @@ static void log_config_errors(const struct nj_server *s, char *why, size_t why_b
 static int read_config(struct nj_server *s, int eal_argc, char **eal_argv,
                        const struct nj_server_config *config, char *why, size_t why_bytes)
 {
-    if (!config || (eal_argc > 0 && !eal_argv))
-        return nj_set_error(why, why_bytes, "%s is NULL", config ? "eal_argv" : "config");
+    if (eal_argc > 0 && !eal_argv)
+        return nj_set_error(why, why_bytes, "eal_argv is NULL");
     for (int i = 0; i + 1 < eal_argc; i++)
         if (strcmp(eal_argv[i], "--") == 0)
             return nj_set_error(
@@ -162,6 +162,12 @@ static struct nj_server *create_server(bool is_program, int eal_argc, char **eal
 struct nj_server *nj_server_new(int eal_argc, char **eal_argv,
                                 const struct nj_server_config *config, char *why, size_t why_bytes)
 {
+    char unwanted[2];
+
+    if (!why) {
+        why = unwanted;
+        why_bytes = sizeof unwanted;
+    }
     return create_server(false, eal_argc, eal_argv, config, why, why_bytes);
 }
 
@@ -208,6 +214,8 @@ int nj_server_start(struct nj_server *s, char *why, size_t why_bytes)
 {
     sigset_t mask;
 
+    if (!s)
+        return nj_set_error(why, why_bytes, "the server is NULL");
     if (s->n_steps_up > 0 || atomic_load(&s->supervisor.is_over))
         return nj_set_error(why, why_bytes, "this server was started before");
     if (claim_process(why, why_bytes) != 0)
@@ -236,11 +244,19 @@ int nj_server_start(struct nj_server *s, char *why, size_t why_bytes)
 
 int nj_server_reload(struct nj_server *s)
 {
-    return nj__server_reload(s, NULL) ? 0 : NJ_ERR_INVALID;
+    return s && nj__server_reload(s, NULL) ? 0 : NJ_ERR_INVALID;
 }
 
 int nj_server_change_limits(struct nj_server *s, const char *change, char *why, size_t why_bytes)
 {
+    char unwanted[2];
+
+    if (!why) {
+        why = unwanted;
+        why_bytes = sizeof unwanted;
+    }
+    if (!s || !change)
+        return nj_set_error(why, why_bytes, "%s is NULL", s ? "change" : "the server");
     if (!s->policy.policies)
         return nj_set_error(why, why_bytes, "the server was not started");
     return nj__policy_change_limits(&s->policy, change, why, why_bytes) ? 0 : -1;
@@ -248,11 +264,14 @@ int nj_server_change_limits(struct nj_server *s, const char *change, char *why, 
 
 void nj_server_stop(struct nj_server *s)
 {
-    sem_post(&s->supervisor.stops);
+    if (s)
+        sem_post(&s->supervisor.stops);
 }
 
 int nj_server_wait(struct nj_server *s)
 {
+    if (!s)
+        return NJ_ERR_INVALID;
     nj__server_tear_down_serving(s);
     return s->is_stuck ? NJ_ERR_TIMEOUT : 0;
 }
@@ -277,6 +296,12 @@ int nj_server_free(struct nj_server *s)
 
 void nj_server_read_stats(const struct nj_server *s, struct nj_server_stats *stats)
 {
+    if (!stats)
+        return;
+    if (!s) {
+        memset(stats, 0, stats->size_bytes);
+        return;
+    }
     struct nj_server_stats all = {
         .size_bytes = stats->size_bytes,
         .requests = nj_mgmt_sum_counter(&s->view, NJ_C_requests),
@@ -325,14 +350,18 @@ static void raise_fd_limit(void)
     }
 }
 
-/* Returns the route whose handler's stack has its guard page at `address`. Called in a signal
- * handler. */
-static const char *route_at_guard_page(void *ctx, const void *address)
+/* Called in a signal handler. */
+static const char *running_route(const void *address, bool *overflowed)
 {
-    const struct nj_task_class *class_of = NULL;
+    const struct nj_task_class *c = nj_task_class_running();
 
-    (void)ctx;
-    return nj_fiber_guard_hit(address, &class_of) && class_of ? class_of->name : NULL;
+    *overflowed = nj_fiber_guard_hit(address);
+    return c ? c->name : NULL;
+}
+
+void nj_install_crash_report(void)
+{
+    nj_crash_report_install(running_route);
 }
 
 static void block_handled_signals(sigset_t *set)
@@ -398,10 +427,8 @@ static int run(int eal_argc, char **eal_argv, const struct nj_server_config *con
         return NJ_EXIT_USAGE;
     }
     bool reports_crashes = s->given.crash_report;
-    if (reports_crashes) {
-        nj_crash_report_install();
-        nj_crash_set_route_lookup(route_at_guard_page, NULL);
-    }
+    if (reports_crashes)
+        nj_install_crash_report();
     if (s->settings.config->root)
         raise_fd_limit();
     int rc = nj_server_start(s, why, sizeof why);

@@ -28,6 +28,7 @@
 #include "base/compiler.h"
 #include "base/relaxed_atomics.h"
 #include "base/signal_stack.h"
+#include "sched/ewyk_fiber_scheduler.h"
 #include "strategy/thread_pool.h"
 #include "threads/os_clock.h"
 #include "threads/task_rings.h"
@@ -139,7 +140,9 @@ static void run_job(const struct nj_worker_pool *w, enum nj_worker_kind kind, st
     errno = 0;
     uint64_t began = nj_os_clock_gettime_ns(CLOCK_THREAD_CPUTIME_ID),
              since = nj_os_clock_gettime_ns(CLOCK_MONOTONIC);
+    nj_task_class_set_running(job->class_of);
     job->ops->run(job);
+    nj_task_class_set_running(NULL);
     job->run_ns = nj_os_clock_gettime_ns(CLOCK_THREAD_CPUTIME_ID) - began;
     job->wall_ns = nj_os_clock_gettime_ns(CLOCK_MONOTONIC) - since;
     fesetenv(FE_DFL_ENV);

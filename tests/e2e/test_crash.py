@@ -65,9 +65,12 @@ class Report(CrashCase):
         self.assertEqual([int(number) for number, _ in frames], list(range(len(frames))), report)
         return [function for _, function in frames]
 
-    def check(self, path, cause, function, number=signal.SIGSEGV):
+    def check(self, path, cause, function, number=signal.SIGSEGV, overflows=False):
         report = self.crash(path, number)
         self.assertRegex(report, rf"(?m)^nightjar: \S+ crashed: {cause} in thread \S+$")
+        handler = f"handler of route GET {path.partition('?')[0]}"
+        line = f"the {handler} overflowed its stack" if overflows else f"in the {handler}"
+        self.assertIn(f"\nnightjar: {line}\n", report)
         functions = self.functions(report)
         self.assertIn(function, functions[:8], report)
         self.assertRegex(report, r"(?m)^nightjar: please report this as SECURITY\.md says")
@@ -90,7 +93,8 @@ class Report(CrashCase):
         self.assertEqual(functions[0], "crash", report)
 
     def test_at_the_end_of_a_stack(self):
-        functions, report = self.check("/crash-on-stack?how=1", "SIGSEGV", "descend")
+        functions, report = self.check("/crash-on-stack?how=1", "SIGSEGV", "descend",
+                                       overflows=True)
         self.assertLessEqual(len(functions), 64, report)
 
     def test_at_the_end_of_a_threads_stack(self):
@@ -98,6 +102,9 @@ class Report(CrashCase):
 
     def test_abort(self):
         self.check("/crash-on-stack?how=2", "SIGABRT", "crash", signal.SIGABRT)
+
+    def test_abort_on_a_worker(self):
+        self.check("/crash-on-worker?how=2", "SIGABRT", "crash", signal.SIGABRT)
 
     def test_a_jump_to_an_address_without_code(self):
         report = self.crash("/crash?how=3", signal.SIGSEGV)

@@ -32,7 +32,7 @@ static void crash_with_a_full_stderr(const int pipe_of[2])
     fcntl(pipe_of[1], F_SETFL, 0);
     dup2(pipe_of[1], STDERR_FILENO);
     signal(SIGABRT, SIG_DFL); /* Criterion has a handler */
-    nj_crash_report_install();
+    nj_crash_report_install(NULL);
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, NULL);
     if (pthread_create(&other, NULL, crash, NULL) == 0)

@@ -196,3 +196,40 @@ Test(server_lifecycle, errors_have_words)
     cr_expect_str_eq(nj_strerror(INT_MIN), "unknown error");
     cr_expect_eq(nj_lcore_id(), UINT_MAX);
 }
+
+/* Each is an error, or has no effect. */
+Test(server_lifecycle, null)
+{
+    struct nj_server_config c = good();
+    struct nj_server_stats stats;
+
+    cr_expect_null(nj_server_new(0, NULL, NULL, why, sizeof why));
+    cr_expect_str_eq(why, "config is NULL");
+    cr_expect_null(nj_server_new(2, NULL, &c, why, sizeof why));
+    cr_expect_str_eq(why, "eal_argv is NULL");
+    cr_expect_null(nj_server_new(0, NULL, NULL, NULL, 100));
+    c.root = "/does/not/exist";
+    cr_expect_null(nj_server_new(0, NULL, &c, NULL, 100));
+    cr_expect_eq(nj_server_start(NULL, why, sizeof why), -1);
+    cr_expect_str_eq(why, "the server is NULL");
+    cr_expect_eq(nj_server_start(NULL, NULL, 0), -1);
+    cr_expect_eq(nj_server_reload(NULL), NJ_ERR_INVALID);
+    cr_expect_eq(nj_server_wait(NULL), NJ_ERR_INVALID);
+    nj_server_stop(NULL);
+    cr_expect_eq(nj_server_change_limits(NULL, "rate=1MiB/s", why, sizeof why), -1);
+    nj_server_stats_init(&stats);
+    stats.requests = 1;
+    nj_server_read_stats(NULL, &stats);
+    cr_expect_eq(stats.requests, 0);
+    nj_server_read_stats(NULL, NULL);
+    nj_server_config_init(NULL);
+    cr_expect_eq(nj_server_config_set(NULL, "root", "/", why, sizeof why), -1);
+    cr_expect_eq(nj_server_config_set(&c, NULL, "/", why, sizeof why), -1);
+    cr_expect_eq(nj_server_config_set(&c, "root", NULL, NULL, 100), -1);
+    cr_expect_eq(nj_server_config_takes(NULL), -1);
+    cr_expect_null(nj_server_config_near(NULL, NULL));
+    cr_expect_eq(nj_server_check(NULL), 2);
+    cr_expect_eq(nj_print_placement(0, NULL, NULL), 2);
+    cr_expect_eq(nj_print_placement(2, NULL, &c), 2);
+    cr_expect_eq(nj_print_preset(NULL), 2);
+}

@@ -575,6 +575,18 @@ NJ_API int nj_print_placement(int eal_argc, char **eal_argv, const struct nj_ser
 NJ_API int nj_print_preset(const char *preset);
 
 /**
+ * Report a crash on stderr, as nj_server_run() does: the signal, the route whose handler the thread
+ * ran, whether that has overflowed its stack, and a backtrace (docs/observe.md). Then the process
+ * ends by the signal. abort() is a crash, too: so an exception in C++ that leaves a handler names
+ * the route. It handles SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT and SIGSYS, each unless the
+ * process has a handler for it already. A handler costs nothing until then.
+ *
+ * Context: main thread, once, before nj_server_start() and other threads. Not with nj_server_run().
+ * Errors:  none.
+ */
+NJ_API void nj_install_crash_report(void);
+
+/**
  * Keep OpenSSL's memory out of core dumps: private keys, and the secrets of handshakes. OpenSSL
  * then allocates in this process from a heap of nightjar (CRYPTO_set_mem_functions(3)), until the
  * process ends. It is for programs that unload neither library, and the program nightjar calls it.
