@@ -29,6 +29,29 @@ static void log_abuse(struct nj_lcore_watch *w, const struct nj_shards *shards)
         nj_log(line.level, "%s", line.text);
 }
 
+/* Calls that a handler's author did not mean: at most one line per route and minute. */
+static void log_foreign_calls(struct nj_lcore_watch *w, const struct nj_shards *shards)
+{
+    const struct nj_routes *routes = shards->n > 0 ? shards->shard[0]->conns.cfg->routes : NULL;
+    nj_ns now = nj_os_clock_gettime_ns(CLOCK_MONOTONIC);
+
+    for (uint32_t r = 0; r < nj_routes_count(routes); r++) {
+        uint64_t n = 0;
+        for (uint32_t i = 0; i < shards->n; i++)
+            n += __atomic_load_n(&shards->shard[i]->conns.handlers.classes[r].n_foreign_calls,
+                                 __ATOMIC_RELAXED);
+        if (n == w->n_foreign_logged[r] ||
+            (w->n_foreign_logged[r] > 0 && now - w->foreign_logged_at[r] < 60 * NJ_SEC))
+            continue;
+        nj_log(NJ_LEVEL_WARNING,
+               "the handler of %s: %lu calls with its request or response came from another thread "
+               "than the handler's; they did nothing (NJ_ERR_INVALID)",
+               nj_routes_name(routes, r), n - w->n_foreign_logged[r]);
+        w->n_foreign_logged[r] = n;
+        w->foreign_logged_at[r] = now;
+    }
+}
+
 void nj__lcore_watch_tick(struct nj_lcore_watch *w, struct nj_shards *shards)
 {
     char line[256];
@@ -58,6 +81,7 @@ void nj__lcore_watch_tick(struct nj_lcore_watch *w, struct nj_shards *shards)
         nj_store_relaxed(&w->unpolled[i], now - nj_min_u64(w->watchdog[i].progress_at, now));
     }
     log_abuse(w, shards);
+    log_foreign_calls(w, shards);
 }
 
 const struct nj_lcore *nj__lcore_watch_stuck(const struct nj_lcore_watch *w,

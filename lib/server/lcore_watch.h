@@ -13,6 +13,9 @@ struct nj_lcore_watch {
     /* How long each lcore has not polled. Any thread reads. */
     _Atomic nj_ns unpolled[NJ_SHARDS_MAX];
     struct nj_abuse_log abuse;
+    /* Of each route: foreign calls that were logged, and when the last line was. */
+    uint64_t n_foreign_logged[NJ_ROUTES_MAX];
+    nj_ns foreign_logged_at[NJ_ROUTES_MAX];
 };
 
 /* Log what is new. Once per tick. */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The commands of lib/nightjar-gdb.py: in a program that runs, in its core dump, without symbols."""
+"""Tests lib/nightjar-gdb.py in a program that runs, in its core dump, and without symbols."""
 import os
 import re
 import shutil

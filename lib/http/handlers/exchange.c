@@ -101,6 +101,7 @@ static void run(struct nj_task *task)
     struct nj_exchange *x = nj__exchange_of_task(task);
 
     if (x->resp.on_worker) { /* a worker must not touch anything else */
+        nj_store_relaxed(&x->resp.owner, nj_this_thread());
         run_handler(x);
         return;
     }
@@ -273,6 +274,7 @@ static void exchange_init(struct nj_exchange *x, struct nj_exchanges *set, uint3
     x->req.is_head = txn->method == NJ_METHOD_HEAD;
     x->resp.declared_length = NJ_BODY_LEN_UNKNOWN;
     x->resp.blocks = set->blocks;
+    x->resp.owner = nj_this_thread();
 }
 
 struct nj_exchange *nj_exchange_begin(struct nj_exchanges *set, const struct nj_route_match *route,

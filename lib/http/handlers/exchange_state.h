@@ -20,6 +20,7 @@
 #include "base/compiler.h"
 #include "base/held_shares.h"
 #include "base/pool.h"
+#include "base/relaxed_atomics.h"
 #include "base/timer_wheel.h"
 #include "http/handlers/body_blocks.h"
 #include "http/handlers/exchange.h"
@@ -87,6 +88,7 @@ struct nj__borrowed {
 };
 
 struct nj_response {
+    _Atomic(const void *) owner; /* the thread that may call with it: nj_this_thread() */
     bool on_worker;
     bool needs_lcore; /* a worker's handler needs a function of the lcore */
     bool committed;   /* the head is final: a body byte was written, or flushed */
@@ -202,6 +204,13 @@ static inline struct nj_counters *nj__counters(const struct nj_exchanges *set)
 
 /* --- exchange_state.c --- */
 
+/* False: the caller is not on the thread of the handler. Counts it: see struct nj_task_class. */
+bool nj__report_foreign_call(const struct nj_response *resp);
+static inline bool nj__may_call(const struct nj_response *resp)
+{
+    return nj_likely(nj_load_relaxed(&resp->owner) == nj_this_thread()) ||
+           nj__report_foreign_call(resp);
+}
 /* Queues the exchange for nj_exchanges_process_dirty(). */
 void nj__mark_dirty(struct nj_exchange *x);
 /* The handler wants the body: sends a due 100 (Continue) at the next settle. */

@@ -40,6 +40,8 @@ void nj_request_peer(const struct nj_request *req, struct nj_peer *out)
 {
     const struct nj_txn *t = nj__exchange_of_req(req)->txn;
 
+    if (!out)
+        return;
     memcpy(out->address, t->remote.b, sizeof out->address);
     out->port = t->rport;
 }
@@ -97,7 +99,7 @@ struct nj_view nj_request_authority(const struct nj_request *req)
 struct nj_view nj_request_header(const struct nj_request *req, const char *name)
 {
     const struct nj__stored_head *head = head_of(req);
-    struct nj_str key = {name, (uint32_t)strlen(name)};
+    struct nj_str key = {name, name ? (uint32_t)strlen(name) : 0};
     const struct nj_field *f = nj_field_find(head->fields, head->n_fields, key);
 
     return f ? (struct nj_view){f->value.p, f->value.n_bytes} : (struct nj_view){"", 0};
@@ -110,8 +112,10 @@ bool nj_request_field(const struct nj_request *req, uint32_t i, struct nj_view *
 
     if (i >= head->n_fields)
         return false;
-    *name = (struct nj_view){head->fields[i].name.p, head->fields[i].name.n_bytes};
-    *value = (struct nj_view){head->fields[i].value.p, head->fields[i].value.n_bytes};
+    if (name)
+        *name = (struct nj_view){head->fields[i].name.p, head->fields[i].name.n_bytes};
+    if (value)
+        *value = (struct nj_view){head->fields[i].value.p, head->fields[i].value.n_bytes};
     return true;
 }
 
@@ -139,15 +143,16 @@ static int64_t read_now(struct nj_request *req, void *out, uint32_t n_bytes)
 
 int64_t nj_request_read(struct nj_request *req, void *out, size_t n_bytes)
 {
+    struct nj_exchange *x = nj__exchange_of_req(req);
     uint32_t most = n_bytes < INT32_MAX ? (uint32_t)n_bytes : INT32_MAX;
 
-    if (most == 0)
+    if (most == 0 || !out || !nj__may_call(&x->resp))
         return NJ_ERR_INVALID;
     for (;;) {
         int64_t n = read_now(req, out, most);
         if (n != NJ_ERR_WOULD_BLOCK)
             return n;
-        int rc = nj__wait_for(nj__exchange_of_req(req), NJ__WAIT_BODY);
+        int rc = nj__wait_for(x, NJ__WAIT_BODY);
         if (rc != 0)
             return rc;
     }
@@ -157,6 +162,8 @@ void nj_request_on_body(struct nj_request *req, nj__callback *fn, void *arg)
 {
     struct nj_exchange *x = nj__exchange_of_req(req);
 
+    if (!nj__may_call(&x->resp))
+        return;
     bool knows = req->body_notified && fn == req->on_body.fn && arg == req->on_body.arg;
 
     req->on_body = (struct nj__hook){fn, arg};

@@ -17,6 +17,8 @@ static int check_open(const struct nj_response *resp)
 {
     const struct nj_exchange *x = nj__exchange_of_resp(resp);
 
+    if (!nj__may_call(resp))
+        return NJ_ERR_INVALID;
     if (!resp->on_worker && !nj__stream_is_open(x))
         return nj__report_cancelled(x);
     return resp->ended || resp->broken ? NJ_ERR_INVALID : 0;
@@ -64,7 +66,7 @@ int nj_response_header(struct nj_response *resp, const char *name, const char *v
 
     if (rc != 0)
         return rc;
-    if (resp->committed)
+    if (resp->committed || !name || !value)
         return NJ_ERR_INVALID;
     if (strcmp(name, "content-length") == 0)
         return declare_length(resp, value);
@@ -77,13 +79,13 @@ int nj_response_trailer(struct nj_response *resp, const char *name, const char *
 
     if (rc != 0)
         return rc;
-    if (strcmp(name, "content-length") == 0) /* RFC 9110 6.5.1 */
+    if (!name || !value || strcmp(name, "content-length") == 0) /* RFC 9110 6.5.1 */
         return NJ_ERR_INVALID;
     return nj__resp_fields_add(&resp->trailers, resp->blocks, name, value);
 }
 
 /* 0 if `n_bytes` may be written now, else enum nj_error. */
-static int may_write(const struct nj_response *resp, size_t n_bytes)
+static int may_write(const struct nj_response *resp, const void *data, size_t n_bytes)
 {
     int rc = check_open(resp);
 
@@ -91,7 +93,7 @@ static int may_write(const struct nj_response *resp, size_t n_bytes)
         return rc;
     if (resp->is_final)
         return NJ_ERR_INVALID;
-    if (n_bytes > 0 && is_empty_status(resp->status))
+    if (n_bytes > 0 && (!data || is_empty_status(resp->status)))
         return NJ_ERR_INVALID;
     return n_bytes > resp->declared_length - resp->n_written ? NJ_ERR_INVALID : 0;
 }
@@ -152,7 +154,7 @@ static uint32_t append_some(struct nj_response *resp, const void *data, size_t n
 
 int64_t nj_response_try_write(struct nj_response *resp, const void *data, size_t n_bytes)
 {
-    int rc = may_write(resp, n_bytes);
+    int rc = may_write(resp, data, n_bytes);
 
     if (rc != 0)
         return rc;
@@ -188,7 +190,7 @@ static int write_all_or_none(struct nj_response *resp, const void *data, size_t 
 int nj_response_write(struct nj_response *resp, const void *data, size_t n_bytes)
 {
     const uint8_t *from = data;
-    int rc = may_write(resp, n_bytes);
+    int rc = may_write(resp, data, n_bytes);
 
     if (rc != 0)
         return rc;
@@ -236,7 +238,7 @@ static struct nj_block *take_block(const struct nj_response *resp, uint32_t n_by
 int nj_response_send(struct nj_response *resp, const void *data, size_t n_bytes,
                      void (*release)(void *arg), void *arg)
 {
-    int rc = may_write(resp, n_bytes);
+    int rc = may_write(resp, data, n_bytes);
     struct nj_block *block = rc == 0 ? take_block(resp, sizeof(struct borrow)) : NULL;
 
     if (rc != 0)
@@ -261,7 +263,7 @@ int nj_response_send(struct nj_response *resp, const void *data, size_t n_bytes,
 /* The block holds the name and, aligned behind it, room for the response's fields as views. */
 int nj_response_file(struct nj_response *resp, const char *path)
 {
-    struct nj_str s = {path, (uint32_t)strnlen(path, NJ_PATH_MAX + 1)};
+    struct nj_str s = {path, path ? (uint32_t)strnlen(path, NJ_PATH_MAX + 1) : 0};
     int rc = check_open(resp);
 
     if (rc != 0)
@@ -291,7 +293,7 @@ int nj_response_class(struct nj_response *resp, const char *name)
 
     if (rc != 0)
         return rc;
-    if (resp->committed || strnlen(name, NJ_CLASS_NAME_MAX) == NJ_CLASS_NAME_MAX)
+    if (resp->committed || !name || strnlen(name, NJ_CLASS_NAME_MAX) == NJ_CLASS_NAME_MAX)
         return NJ_ERR_INVALID;
     if (!resp->on_worker && !nj_txns_find_class_by_name(nj__exchange_of_resp(resp)->txn->set, name))
         return NJ_ERR_INVALID;
@@ -306,6 +308,8 @@ int nj_response_rate(struct nj_response *resp, uint64_t bytes_per_s)
 {
     const struct nj_exchange *x = nj__exchange_of_resp(resp);
 
+    if (!nj__may_call(resp))
+        return NJ_ERR_INVALID;
     if (!resp->on_worker && !nj__stream_is_open(x))
         return nj__report_cancelled(x);
     resp->send_options.bytes_per_s = bytes_per_s;
@@ -318,6 +322,8 @@ int nj_response_priority(struct nj_response *resp, unsigned urgency, bool increm
 {
     const struct nj_exchange *x = nj__exchange_of_resp(resp);
 
+    if (!nj__may_call(resp))
+        return NJ_ERR_INVALID;
     if (!resp->on_worker && !nj__stream_is_open(x))
         return nj__report_cancelled(x);
     if (urgency > 7)
@@ -358,6 +364,8 @@ void nj_response_defer(struct nj_response *resp)
 {
     struct nj_exchange *x = nj__exchange_of_resp(resp);
 
+    if (!nj__may_call(resp))
+        return;
     if (resp->on_worker && nj__route_of(x)->type == NJ_NON_BLOCKING) {
         resp->is_deferred = resp->needs_lcore = true;
     } else if (!resp->on_worker && nj_must_not_block()) {
@@ -370,6 +378,8 @@ void nj_response_end(struct nj_response *resp)
 {
     struct nj_exchange *x = nj__exchange_of_resp(resp);
 
+    if (!nj__may_call(resp))
+        return;
     if (resp->on_worker)
         resp->is_deferred = false;
     if (resp->on_worker || resp->ended)
@@ -385,6 +395,8 @@ void nj_response_on_writable(struct nj_response *resp, nj__callback *fn, void *a
 {
     struct nj_exchange *x = nj__exchange_of_resp(resp);
 
+    if (!nj__may_call(resp))
+        return;
     resp->on_writable = (struct nj__hook){fn, arg};
     if (resp->on_worker || !fn || resp->wants_room == 0 ||
         nj__response_room(resp) < resp->wants_room || nj_list_linked(&x->waiting_for_buf))
@@ -398,7 +410,7 @@ void nj_response_on_timer(struct nj_response *resp, uint64_t in_ns, nj__callback
 {
     struct nj_exchange *x = nj__exchange_of_resp(resp);
 
-    if (resp->on_worker || resp->ended)
+    if (!nj__may_call(resp) || resp->on_worker || resp->ended)
         return;
     resp->on_timer = (struct nj__hook){fn, arg};
     x->due &= (uint8_t)~NJ__DUE_TIMER;
@@ -411,5 +423,6 @@ void nj_response_on_timer(struct nj_response *resp, uint64_t in_ns, nj__callback
 
 void nj_response_on_cancelled(struct nj_response *resp, nj__callback *fn, void *arg)
 {
-    resp->on_cancelled = (struct nj__hook){fn, arg};
+    if (nj__may_call(resp))
+        resp->on_cancelled = (struct nj__hook){fn, arg};
 }

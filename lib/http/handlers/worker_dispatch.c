@@ -94,6 +94,7 @@ void nj__dispatch_returned(struct nj_exchange *x)
     nj_byte_queue_clear(&x->req.used);
     nj__set_held_response_bytes(x, x->resp.out.n_bytes);
     x->resp.on_worker = false;
+    nj_store_relaxed(&x->resp.owner, nj_this_thread());
     x->resp.blocks = x->set->blocks;
     if (x->resp.is_deferred) /* it was deferred on a worker, where no callback can run */
         x->resp.broken = true;

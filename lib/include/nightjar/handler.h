@@ -24,8 +24,9 @@
  *   NJ_NON_BLOCKING; nj_must_not_block() then returns true.
  * - NJ_BLOCKING: straight-line code on a stack of its own (64 KiB), on the same lcore. It may wait,
  *   by calls that may yield the core. NJ_UNTYPED handlers run like this. A guard of 64 KiB below
- *   the stack ends the process on access. Compile handlers with -fstack-clash-protection: a frame
- *   larger than the guard could otherwise skip it and write into the stack of another request.
+ *   the stack ends the process on access. Compile handlers with -fstack-clash-protection, as
+ *   the flags of pkg-config and CMake do: a frame larger than the guard could otherwise skip it and
+ *   write into the stack of another request.
  * - NJ_OS_BLOCKING: on a worker thread. It may block in the kernel, take locks, or compute. It gets
  *   the whole request (up to 1 MiB of body unless the route sets another limit). Its whole response
  *   (at most 4 MiB) is sent when it returns. Callbacks, nj_await() and nj_response_flush() are not
@@ -43,8 +44,12 @@
  * occasionally.
  *
  * A request belongs to its handler and to the callbacks that it set: no other code may call
- * functions with its `req` or `resp`, and no two threads may do so at once. Their lifetime is
- * defined at nj_handler_fn. Calls return 0 or a count, or a negative enum nj_error. After
+ * functions with its `req` or `resp`, and no two threads may do so at once. On a thread that is
+ * neither the request's lcore nor the worker that runs its handler, those that change something or
+ * read the body do nothing; they return NJ_ERR_INVALID if they return errors, and the log names the
+ * route. Their lifetime is defined at nj_handler_fn: later calls are undefined. A string or buffer
+ * that is NULL gives NJ_ERR_INVALID too, and NULL for a result that is not wanted is valid, unless
+ * a function says otherwise. Calls return 0 or a count, or a negative enum nj_error. After
  * nj_response_end() or nj_response_reset(), the calls that set the head or add to it return
  * NJ_ERR_INVALID.
  */
@@ -232,8 +237,8 @@ NJ_API struct nj_view nj_request_authority(const struct nj_request *req);
  * The value of the first field with that name. The name is in lower case.
  *
  * Context: the handler or its callbacks; also on a worker.
- * Returns: a view of the request. It is empty if the field is absent or its value is empty;
- *          nj_request_field() distinguishes the two.
+ * Returns: a view of the request. It is empty if the field is absent, its value is empty or the
+ *          name is NULL; nj_request_field() distinguishes the first two.
  */
 NJ_API struct nj_view nj_request_header(const struct nj_request *req, const char *name);
 
@@ -291,7 +296,7 @@ NJ_API int64_t nj_request_arrival_ns(const struct nj_request *req);
  * Errors:  NJ_ERR_CANCELLED, also if the server had no memory for the body; NJ_ERR_WOULD_BLOCK if
  *          no byte has arrived and the call must not wait; NJ_ERR_TOO_LARGE: the body exceeds the
  *          limit of the route or the server, and a response without status, body and file becomes
- *          413; NJ_ERR_INVALID: n_bytes is 0.
+ *          413; NJ_ERR_INVALID: n_bytes is 0, or `out` NULL.
  * Returns: 1..n_bytes, or 0 at the end of the body.
  */
 NJ_API int64_t nj_request_read(struct nj_request *req, void *out, size_t n_bytes);
