@@ -113,9 +113,18 @@ bool nj__mgmt_write_json(const struct nj_mgmt_view *v, const char *name, const c
     return ok;
 }
 
-bool nj__mgmt_has_command(const char *name)
+const char *nj__mgmt_parameters_of(const char *name, char *to, size_t size)
 {
-    return nj__command_find(name) != NULL;
+    const struct nj__command *c = nj__command_find(name);
+
+    if (!c)
+        return NULL;
+    snprintf(to, size, "%s", c->param[0] ? "" : "none");
+    for (uint32_t k = 0; k < NJ__COMMAND_PARAMS_MAX && c->param[k]; k++) {
+        (void)append(to, size, " and ", k ? strlen(" and ") : 0);
+        (void)append(to, size, c->param[k], strcspn(c->param[k], "="));
+    }
+    return to;
 }
 
 bool nj__mgmt_write_json_commands(FILE *out)

@@ -11,14 +11,16 @@
  * escapes. `params` is what follows '?' in a URL, as it was sent: "limit=20&by=streams"; a value
  * alone is the next parameter in order: "20,by=streams". NULL or "": none. Nothing changes: there
  * is no parameter that changes limits or resets counters.
- * False, and nothing is written: there is no such command (nj__mgmt_has_command()), the parameters
- * are invalid, or there is no memory. An error of `out` is the caller's to see. Locks of the
- * policy and of the ports are not held while `out` is written.
- * Any thread but an lcore, while the view exists. */
+ * False, and nothing is written: there is no such command (nj__mgmt_parameters_of()), the
+ * parameters are invalid, or there is no memory. An error of `out` is the caller's to see. Locks of
+ * the policy and of the ports are not held while `out` is written. Any thread but an lcore, while
+ * the view exists. */
 bool nj__mgmt_write_json(const struct nj_mgmt_view *v, const char *name, const char *params,
                          FILE *out);
 
-bool nj__mgmt_has_command(const char *name);
+/* Writes the names of its parameters to `to`, "limit and by" or "none", cut to `size`, and returns
+ * `to`. NULL: there is no such command. */
+const char *nj__mgmt_parameters_of(const char *name, char *to, size_t size);
 
 /* Write the commands as an object: `commands`, a list of `name`, `path`, `help`, and `parameters`,
  * a list of names. False: there is no memory. */

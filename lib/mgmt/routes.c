@@ -87,11 +87,13 @@ static unsigned command(struct nj__mgmt_request *r, FILE *out)
     r->type = NJ__MGMT_JSON;
     if (nj__mgmt_write_json(r->view, r->rest, r->query, out))
         return 200;
-    bool is_known = nj__mgmt_has_command(r->rest);
-    fprintf(out, "{\"error\":\"%s\"}\n",
-            is_known ? "invalid parameters, or no memory: GET /api/v1 names the parameters"
-                     : "no such command: GET /api/v1 lists them");
-    return is_known ? 400 : 404;
+    char names[64];
+    if (!nj__mgmt_parameters_of(r->rest, names, sizeof names)) {
+        fputs("{\"error\":\"no such command: GET /api/v1 lists them\"}\n", out);
+        return 404;
+    }
+    fprintf(out, "{\"error\":\"invalid parameters, or no memory: %s takes %s\"}\n", r->rest, names);
+    return 400;
 }
 
 /* Its path has another method, too. */

@@ -284,7 +284,10 @@ Test(mgmt_json_document, parameters)
     memset(many, '1', sizeof many - 1);
     many[sizeof many - 1] = '\0';
     cr_expect(is_refused("clients", many));
-    cr_expect(nj__mgmt_has_command("stats") && !nj__mgmt_has_command("stat"));
+    char names[32];
+    cr_expect_str_eq(nj__mgmt_parameters_of("clients", names, sizeof names), "limit and by");
+    cr_expect_str_eq(nj__mgmt_parameters_of("version", names, sizeof names), "none");
+    cr_expect_null(nj__mgmt_parameters_of("stat", names, sizeof names));
 }
 
 /* Each command with its parameters, and none has a second one without the first of its kind. */
