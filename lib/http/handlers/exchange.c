@@ -274,7 +274,6 @@ static void exchange_init(struct nj_exchange *x, struct nj_exchanges *set, uint3
     x->req.is_head = txn->method == NJ_METHOD_HEAD;
     x->resp.declared_length = NJ_BODY_LEN_UNKNOWN;
     x->resp.blocks = set->blocks;
-    x->resp.owner = nj_this_thread();
 }
 
 struct nj_exchange *nj_exchange_begin(struct nj_exchanges *set, const struct nj_route_match *route,
@@ -298,6 +297,7 @@ struct nj_exchange *nj_exchange_begin(struct nj_exchanges *set, const struct nj_
         return NULL;
     }
     exchange_init(x, set, route->index, head, txn);
+    nj_store_relaxed(&x->resp.owner, nj_this_thread());
     x->req.block = block;
     x->req.n_mount = route->n_mount;
     txn->exchange = x;

@@ -7,12 +7,12 @@
 #include "http/request_admission.h"
 #include "sched/ewyk_fiber_scheduler.h"
 
-bool nj__report_foreign_call(const struct nj_response *resp)
+int nj__report_foreign_call(const struct nj_response *resp)
 {
     struct nj_task_class *c = nj__exchange_of_resp(resp)->task.class_of;
 
     __atomic_fetch_add(&c->n_foreign_calls, 1, __ATOMIC_RELAXED);
-    return false;
+    return NJ_ERR_INVALID;
 }
 
 void nj__mark_dirty(struct nj_exchange *x)

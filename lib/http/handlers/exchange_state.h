@@ -93,11 +93,11 @@ struct nj_response {
     bool needs_lcore; /* a worker's handler needs a function of the lcore */
     bool committed;   /* the head is final: a body byte was written, or flushed */
     bool is_deferred, ended, broken;
-    bool is_final;            /* a buffer or a file was given: no more bytes may follow */
-    uint16_t status;          /* 0: not set */
-    uint64_t declared_length; /* content-length set by the handler, or NJ_BODY_LEN_UNKNOWN */
+    bool is_final;       /* a buffer or a file was given: no more bytes may follow */
+    uint16_t status;     /* 0: not set */
     uint32_t wants_room; /* free bytes at which on_writable is to be called; 0: not requested */
-    uint64_t n_written;  /* includes bytes not sent because the method is HEAD */
+    uint64_t declared_length;     /* content-length set by the handler, or NJ_BODY_LEN_UNKNOWN */
+    uint64_t n_written;           /* includes bytes not sent because the method is HEAD */
     struct nj_byte_queue out;     /* written, not yet sent */
     struct nj__borrowed borrowed; /* sent after `out` */
     struct nj_block *file;        /* name of the file to send as the response, or NULL */
@@ -204,13 +204,13 @@ static inline struct nj_counters *nj__counters(const struct nj_exchanges *set)
 
 /* --- exchange_state.c --- */
 
-/* False: the caller is not on the thread of the handler. Counts it: see struct nj_task_class. */
-bool nj__report_foreign_call(const struct nj_response *resp);
-static inline bool nj__may_call(const struct nj_response *resp)
+/* The caller is not on the thread of the handler. */
+static inline bool nj__is_foreign(const struct nj_response *resp)
 {
-    return nj_likely(nj_load_relaxed(&resp->owner) == nj_this_thread()) ||
-           nj__report_foreign_call(resp);
+    return nj_unlikely(nj_load_relaxed(&resp->owner) != nj_this_thread());
 }
+/* Counts such a call, see struct nj_task_class. Returns NJ_ERR_INVALID. */
+int nj__report_foreign_call(const struct nj_response *resp) __attribute__((cold, noinline));
 /* Queues the exchange for nj_exchanges_process_dirty(). */
 void nj__mark_dirty(struct nj_exchange *x);
 /* The handler wants the body: sends a due 100 (Continue) at the next settle. */

@@ -146,7 +146,9 @@ int64_t nj_request_read(struct nj_request *req, void *out, size_t n_bytes)
     struct nj_exchange *x = nj__exchange_of_req(req);
     uint32_t most = n_bytes < INT32_MAX ? (uint32_t)n_bytes : INT32_MAX;
 
-    if (most == 0 || !out || !nj__may_call(&x->resp))
+    if (nj__is_foreign(&x->resp))
+        return nj__report_foreign_call(&x->resp);
+    if (most == 0 || !out)
         return NJ_ERR_INVALID;
     for (;;) {
         int64_t n = read_now(req, out, most);
@@ -162,8 +164,10 @@ void nj_request_on_body(struct nj_request *req, nj__callback *fn, void *arg)
 {
     struct nj_exchange *x = nj__exchange_of_req(req);
 
-    if (!nj__may_call(&x->resp))
+    if (nj__is_foreign(&x->resp)) {
+        nj__report_foreign_call(&x->resp);
         return;
+    }
     bool knows = req->body_notified && fn == req->on_body.fn && arg == req->on_body.arg;
 
     req->on_body = (struct nj__hook){fn, arg};

@@ -13,12 +13,12 @@
 #define SMALL_WRITE_MAX (NJ_BLOCK_SMALL_BYTES - (uint32_t)sizeof(struct nj_block))
 
 /* 0 if the response can still be changed: not ended, not reset, and the stream is open. */
-static int check_open(const struct nj_response *resp)
+static inline __attribute__((always_inline)) int check_open(const struct nj_response *resp)
 {
     const struct nj_exchange *x = nj__exchange_of_resp(resp);
 
-    if (!nj__may_call(resp))
-        return NJ_ERR_INVALID;
+    if (nj__is_foreign(resp))
+        return nj__report_foreign_call(resp);
     if (!resp->on_worker && !nj__stream_is_open(x))
         return nj__report_cancelled(x);
     return resp->ended || resp->broken ? NJ_ERR_INVALID : 0;
@@ -308,8 +308,8 @@ int nj_response_rate(struct nj_response *resp, uint64_t bytes_per_s)
 {
     const struct nj_exchange *x = nj__exchange_of_resp(resp);
 
-    if (!nj__may_call(resp))
-        return NJ_ERR_INVALID;
+    if (nj__is_foreign(resp))
+        return nj__report_foreign_call(resp);
     if (!resp->on_worker && !nj__stream_is_open(x))
         return nj__report_cancelled(x);
     resp->send_options.bytes_per_s = bytes_per_s;
@@ -322,8 +322,8 @@ int nj_response_priority(struct nj_response *resp, unsigned urgency, bool increm
 {
     const struct nj_exchange *x = nj__exchange_of_resp(resp);
 
-    if (!nj__may_call(resp))
-        return NJ_ERR_INVALID;
+    if (nj__is_foreign(resp))
+        return nj__report_foreign_call(resp);
     if (!resp->on_worker && !nj__stream_is_open(x))
         return nj__report_cancelled(x);
     if (urgency > 7)
@@ -364,8 +364,10 @@ void nj_response_defer(struct nj_response *resp)
 {
     struct nj_exchange *x = nj__exchange_of_resp(resp);
 
-    if (!nj__may_call(resp))
+    if (nj__is_foreign(resp)) {
+        nj__report_foreign_call(resp);
         return;
+    }
     if (resp->on_worker && nj__route_of(x)->type == NJ_NON_BLOCKING) {
         resp->is_deferred = resp->needs_lcore = true;
     } else if (!resp->on_worker && nj_must_not_block()) {
@@ -378,8 +380,10 @@ void nj_response_end(struct nj_response *resp)
 {
     struct nj_exchange *x = nj__exchange_of_resp(resp);
 
-    if (!nj__may_call(resp))
+    if (nj__is_foreign(resp)) {
+        nj__report_foreign_call(resp);
         return;
+    }
     if (resp->on_worker)
         resp->is_deferred = false;
     if (resp->on_worker || resp->ended)
@@ -395,8 +399,10 @@ void nj_response_on_writable(struct nj_response *resp, nj__callback *fn, void *a
 {
     struct nj_exchange *x = nj__exchange_of_resp(resp);
 
-    if (!nj__may_call(resp))
+    if (nj__is_foreign(resp)) {
+        nj__report_foreign_call(resp);
         return;
+    }
     resp->on_writable = (struct nj__hook){fn, arg};
     if (resp->on_worker || !fn || resp->wants_room == 0 ||
         nj__response_room(resp) < resp->wants_room || nj_list_linked(&x->waiting_for_buf))
@@ -410,7 +416,11 @@ void nj_response_on_timer(struct nj_response *resp, uint64_t in_ns, nj__callback
 {
     struct nj_exchange *x = nj__exchange_of_resp(resp);
 
-    if (!nj__may_call(resp) || resp->on_worker || resp->ended)
+    if (nj__is_foreign(resp)) {
+        nj__report_foreign_call(resp);
+        return;
+    }
+    if (resp->on_worker || resp->ended)
         return;
     resp->on_timer = (struct nj__hook){fn, arg};
     x->due &= (uint8_t)~NJ__DUE_TIMER;
@@ -423,6 +433,8 @@ void nj_response_on_timer(struct nj_response *resp, uint64_t in_ns, nj__callback
 
 void nj_response_on_cancelled(struct nj_response *resp, nj__callback *fn, void *arg)
 {
-    if (nj__may_call(resp))
+    if (nj__is_foreign(resp))
+        nj__report_foreign_call(resp);
+    else
         resp->on_cancelled = (struct nj__hook){fn, arg};
 }
