@@ -15,6 +15,7 @@ import gdb
 import gdb.unwinder
 
 PARKED, WOKEN = "NJ__FIBER_PARKED", "NJ__FIBER_WOKEN"
+PUBLIC = re.compile(r"nj_(?:sleep|await\w*|call_on_worker|request_\w+|response_\w+)")
 BOTTOM = "body"  # the first function on each stack: lib/sched/fiber.c
 NO_SYMBOLS = ("libnightjar has no debug symbols here. Debian: install libnightjar3-dbgsym of the "
               "same version, from the folder of its package; or build with -g")
@@ -42,6 +43,13 @@ def read_word(address):
     return int.from_bytes(gdb.selected_inferior().read_memory(address, 8).tobytes(), "little")
 
 
+def is_in_function(pc):
+    block = gdb.block_for_pc(pc)
+    while block and not block.function:
+        block = block.superblock
+    return block is not None
+
+
 class Fiber:
     """A handler that waits. `fiber` is a struct nj_fiber, `thread` its lcore's."""
 
@@ -57,8 +65,7 @@ class Fiber:
         sp, pc, layouts = CONTEXTS[name]
         for places, end in layouts:
             found = {register: read_word(at + offset) for register, offset in places.items()}
-            block = gdb.block_for_pc(found[pc])
-            if block and block.function:
+            if is_in_function(found[pc]):
                 return found | {sp: at + end}
         raise gdb.GdbError(NO_SYMBOLS)
 
@@ -80,7 +87,7 @@ class Fiber:
     def waits_for(self, frames):
         if str(self.fiber["state"]) == WOKEN:
             return "nothing: it continues next"
-        calls = [name for name in frames if name and re.match(r"nj_(?!fiber_|_)", name)]
+        calls = [name for name in frames if name and PUBLIC.fullmatch(name)]
         timer = self.fiber["timer"]
         end = ""
         if timer["node"]["next"] != timer["node"].address or is_linked(self.fiber["node"]):
