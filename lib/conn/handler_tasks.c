@@ -251,8 +251,9 @@ void nj__handlers_publish(struct nj_conns *cs)
                           memory_order_relaxed);
 }
 
-/* From now on each wait of a handler ends at once. Returns when all handlers have returned, or have
- * been resumed NJ_HANDLERS_CANCEL_TURNS times. */
+/* From now on each wait of a handler ends at once, or when its call on a worker has ended. Returns
+ * when all handlers have returned, or have been resumed NJ_HANDLERS_CANCEL_TURNS times and no call
+ * ends within NJ_HANDLERS_CALL_WAIT. */
 static void cancel_fibers(struct nj_conns *cs)
 {
     struct nj_handlers *h = &cs->handlers;
@@ -262,7 +263,12 @@ static void cancel_fibers(struct nj_conns *cs)
     nj_ewyk_cancel_fibers(h->ewyk);
     uint64_t n_fibers = nj_ewyk_gauges(h->ewyk).n_fibers_in_use;
     uint64_t n = (n_fibers / NJ_HANDLERS_RUN_MAX + 1) * NJ_HANDLERS_CANCEL_TURNS;
-    for (; n > 0 && !nj_ewyk_is_idle(h->ewyk); n--) {
+    nj_ns until = read_clock(cs) + NJ_HANDLERS_CALL_WAIT;
+    while (!nj_ewyk_is_idle(h->ewyk)) {
+        bool waits = nj_exchanges_n_calls(h->exchanges) > 0 && read_clock(cs) < until;
+        if (n == 0 && !waits)
+            break;
+        n -= !waits;
         nj__handlers_run_due(cs, cs->now);
         nj__handlers_deliver_responses(cs, cs->now);
     }

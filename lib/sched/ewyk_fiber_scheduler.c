@@ -441,6 +441,12 @@ void nj_ewyk_each_parked(struct nj_ewyk *e, void (*fn)(void *ctx, struct nj_task
     }
 }
 
+struct nj_task *nj_ewyk_running_task(void)
+{
+    const struct nj_fiber *f = nj__current.fiber;
+    return f && f->fn == run_task_fn ? f->arg : NULL;
+}
+
 /* --- waiting tasks ---------------------------------------------------------------------------- */
 
 static void reject_all(struct nj_ewyk *e)

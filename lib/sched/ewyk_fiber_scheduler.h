@@ -158,6 +158,9 @@ enum nj_run_mode nj_task_reject(struct nj_task *);
  * start one. Root only. */
 void nj_ewyk_each_parked(struct nj_ewyk *, void (*fn)(void *ctx, struct nj_task *task), void *ctx);
 
+/* The task of the running fiber. NULL: no fiber runs on this thread. Any thread. */
+struct nj_task *nj_ewyk_running_task(void);
+
 /* Resumes due fibers, starts tasks that waited for a stack and consumes tasks offered by fibers, at
  * most `n_max` of each. Returns the number that ran. Root only. */
 uint32_t nj_ewyk_run(struct nj_ewyk *, nj_ns now, uint32_t n_max);

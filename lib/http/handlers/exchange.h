@@ -50,6 +50,8 @@ struct nj_exchanges *nj_exchanges_new(const struct nj_exchanges_config *config, 
 void nj_exchanges_free(struct nj_exchanges *set);
 /* Number of open exchanges. */
 uint32_t nj_exchanges_n_open(const struct nj_exchanges *set);
+/* Number of calls of nj_call_on_worker() that are with the workers. */
+uint32_t nj_exchanges_n_calls(const struct nj_exchanges *set);
 /* Number of further exchanges that can begin. */
 uint32_t nj_exchanges_slots_left(const struct nj_exchanges *set);
 

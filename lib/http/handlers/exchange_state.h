@@ -5,6 +5,7 @@
  * exchange.c           life cycle: begin, submit, run, settle, free
  * send_response.c      head, body and end, to the stream
  * worker_dispatch.c    to a worker and back
+ * worker_call.c        nj_call_on_worker()
  * request_body.c       the request body as it arrives
  * request_api.c        nj_request_*()
  * response_api.c       nj_response_*()
@@ -171,6 +172,7 @@ struct nj_exchanges {
     nj_ns now, grant_at;
     uint32_t n_granted; /* exchanges granted blocks that have not allocated yet */
     uint32_t n_on_worker;
+    uint32_t n_calls;           /* of nj_call_on_worker() that are with the workers */
     bool unflushed;             /* tasks were submitted since the last flush */
     uint32_t *longest_response; /* per route: longest response from a worker, decaying */
     uint64_t n_held, n_held_max;
@@ -261,6 +263,12 @@ bool nj__dispatch_requeue_on_lcore(struct nj_exchange *x);
 bool nj__dispatch_withdraw(struct nj_exchange *x);
 /* The exchange has returned from a worker. */
 void nj__dispatch_returned(struct nj_exchange *x);
+
+/* --- worker_call.c --- */
+
+/* A task has returned from the workers. True: it was a call of nj_call_on_worker(), not an
+ * exchange, and its handler continues. */
+bool nj__call_returned(struct nj_task *task);
 
 /* --- send_response.c --- */
 

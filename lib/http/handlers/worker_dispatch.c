@@ -194,9 +194,13 @@ static uint32_t poll(void *ctx, struct nj_task **tasks, uint32_t n_max)
         tasks[n_stayed] = nj_container_of(node, struct nj_task, node);
         leave_workers(nj__exchange_of_task(tasks[n_stayed]));
     }
-    uint32_t n = n_stayed + port->poll(port->ctx, tasks + n_stayed, n_max - n_stayed);
-    for (uint32_t i = n_stayed; i < n; i++) {
-        struct nj_exchange *x = nj__exchange_of_task(tasks[i]);
+    uint32_t n = n_stayed, n_back = port->poll(port->ctx, tasks + n_stayed, n_max - n_stayed);
+    for (uint32_t i = 0; i < n_back; i++) {
+        struct nj_task *task = tasks[n_stayed + i];
+        if (nj__call_returned(task)) /* its CPU time is not a hold of the core */
+            continue;
+        struct nj_exchange *x = nj__exchange_of_task(task);
+        tasks[n++] = task;
         nj__dispatch_returned(x);
         update_longest(x);
         nj__handler_done(x);

@@ -41,6 +41,26 @@ NJ_API int nj_sleep(uint64_t ns);
  */
 NJ_API bool nj_must_not_block(void);
 
+/**
+ * Call fn(arg) on a worker thread, and wait until it has returned. May yield the core. For work
+ * that blocks in the kernel or computes for long, in a handler that is not NJ_OS_BLOCKING: such a
+ * handler reads a body as it arrives, and each piece can be written to a disk by one call.
+ *
+ * The call waits its turn among the tasks of all clients, as an NJ_OS_BLOCKING handler of the same
+ * client and route does (docs/limits.md). Its time does not count as time of the handler on the
+ * core, and its route is never moved to workers. If the stream ends while `fn` runs, the handler
+ * waits for the end of `fn` all the same.
+ *
+ * Context:   a handler. A handler that runs on a worker calls `fn` itself. Not for callbacks, which
+ *            must not wait.
+ * Ownership: `arg` belongs to the caller, who may use its stack: `fn` has returned when this does.
+ *            `fn` must not use the handler's `req` and `resp`.
+ * Errors:    without a call of `fn`: NJ_ERR_CANCELLED: the stream has ended; NJ_ERR_MEMORY: the
+ *            workers have too many tasks; NJ_ERR_WOULD_BLOCK if it must not wait.
+ * Returns:   0 when `fn` has returned.
+ */
+NJ_API int nj_call_on_worker(void (*fn)(void *arg), void *arg);
+
 /** A one-shot event. Initialise all members to 0. It belongs to one lcore: set and await it
  * there. */
 struct nj_event {
