@@ -23,12 +23,8 @@
 #include "sched/fiber_internal.h"
 #include "sched/fpu_control.h"
 
-#if defined(NJ__ASAN) || defined(NJ__TSAN)
-#define STACK_FACTOR 4u
-#else
-#define STACK_FACTOR 1u
-#endif
-#define FILL 0x6e6a666962657273u /* value of unused stack words in checked builds */
+#define SANITIZED_FACTOR 4u                  /* stacks with a sanitizer, for its larger frames */
+#define FILL             0x6e6a666962657273u /* value of unused stack words in checked builds */
 
 _Thread_local struct nj__current nj__current;
 
@@ -92,7 +88,10 @@ struct nj_fibers *nj_fibers_new(const struct nj_fibers_config *config)
         return NULL;
     memset(fs, 0, n_bytes);
     fs->n_max = config->n_max;
-    fs->stack_bytes = (want * STACK_FACTOR + page - 1) / page * page;
+    fs->has_sanitizer = nj__sanitizer_is_there();
+    if (fs->has_sanitizer)
+        want *= SANITIZED_FACTOR;
+    fs->stack_bytes = (want + page - 1) / page * page;
     fs->now = config->now;
     fs->would_block = config->would_block;
     fs->ctx = config->ctx;
@@ -199,10 +198,10 @@ static void enter(struct nj_fibers *fs, struct nj_fiber *f)
     nj__current.fiber = f;
     nj__current.tagged = false; /* a task starts untagged, and a tagged fiber never parks */
     errno = f->saved_errno;
-    nj__sanitizer_register_current(&fs->root_stack);
-    nj__sanitizer_start_switch(&fs->root_stack, &f->stack);
+    nj__sanitizer_register_current(fs->has_sanitizer, &fs->root_stack);
+    nj__sanitizer_start_switch(fs->has_sanitizer, &fs->root_stack, &f->stack);
     struct nj__transfer t = jump_fcontext(f->context, f);
-    nj__sanitizer_finish_switch(&fs->root_stack, &f->stack);
+    nj__sanitizer_finish_switch(fs->has_sanitizer, &fs->root_stack, &f->stack);
     f->context = t.from;
     f->saved_errno = errno;
     errno = root_errno;
@@ -214,9 +213,9 @@ static void leave(struct nj_fiber *f)
 {
     struct nj_fibers *fs = f->all;
 
-    nj__sanitizer_start_switch(&f->stack, &fs->root_stack);
+    nj__sanitizer_start_switch(fs->has_sanitizer, &f->stack, &fs->root_stack);
     struct nj__transfer t = jump_fcontext(fs->root, NULL);
-    nj__sanitizer_finish_switch(&f->stack, &fs->root_stack);
+    nj__sanitizer_finish_switch(fs->has_sanitizer, &f->stack, &fs->root_stack);
     fs->root = t.from;
 }
 
@@ -229,7 +228,7 @@ static void body(struct nj__transfer t)
     struct nj_fiber *f = t.data;
     uint64_t fp_mode = nj__fpu_get_control(); /* the root's, when this stack was first used */
 
-    nj__sanitizer_finish_switch(&f->stack, &f->all->root_stack);
+    nj__sanitizer_finish_switch(f->all->has_sanitizer, &f->stack, &f->all->root_stack);
     f->all->root = t.from;
     for (;;) {
         f->fn(f->arg);

@@ -39,6 +39,7 @@ struct nj_fibers {
     struct nj_fiber *free;
     uint32_t n_in_use, n_high_water, n_max;
     uint32_t n_runnable, n_soon;
+    bool has_sanitizer; /* nj__sanitizer_is_there() */
     struct nj_list runnable, soon; /* soon: by deadline */
     nj_ns now;
     void *root; /* where the root resumes, while a fiber runs */

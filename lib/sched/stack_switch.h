@@ -1,37 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Switches between stacks: Boost.Context's make_fcontext() and jump_fcontext(), which have C
- * linkage, and the annotations that sanitizers need. For lib/sched only.
+ * linkage, and what sanitizers are told of them. For lib/sched only.
  *
  * jump_fcontext() preserves the callee-saved registers, MXCSR and the x87 control word. A context
  * made by make_fcontext() starts with the values of its creator.
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define NJ__ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define NJ__ASAN 1
-#endif
-#endif
-#if defined(__SANITIZE_THREAD__)
-#define NJ__TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define NJ__TSAN 1
-#endif
-#endif
+#include "base/compiler.h"
 
-#ifdef NJ__ASAN
-#include <sanitizer/asan_interface.h>
-#include <sanitizer/common_interface_defs.h>
-#endif
-#ifdef NJ__TSAN
-#include <sanitizer/tsan_interface.h>
-#endif
+/*
+ * A process has a sanitizer's run-time library if the program was built with it, and this library
+ * perhaps not: so authors of handlers test them (nightjar/test.h). Without it these are NULL.
+ */
+#define NJ__WEAK __attribute__((weak))
+void __sanitizer_start_switch_fiber(void **fake, const void *bottom, size_t n_bytes) NJ__WEAK;
+void __sanitizer_finish_switch_fiber(void *fake, const void **bottom, size_t *n_bytes) NJ__WEAK;
+void __asan_unpoison_memory_region(const volatile void *at, size_t n_bytes) NJ__WEAK;
+void __lsan_register_root_region(const void *at, size_t n_bytes) NJ__WEAK;
+void __lsan_unregister_root_region(const void *at, size_t n_bytes) NJ__WEAK;
+void *__tsan_get_current_fiber(void) NJ__WEAK;
+void *__tsan_create_fiber(unsigned flags) NJ__WEAK;
+void __tsan_destroy_fiber(void *fiber) NJ__WEAK;
+void __tsan_switch_to_fiber(void *fiber, unsigned flags) NJ__WEAK;
 
 /* The result of a jump: the suspended context, and a value that it passed. */
 struct nj__transfer {
@@ -48,65 +43,66 @@ struct nj__switch_stack {
     size_t n_bytes;
     void *fake; /* ASan's fake stack while this stack is not running */
     void *tsan;
+    bool is_root_region; /* LeakSanitizer looks for pointers here */
 };
 
 #define NJ__INLINE static inline __attribute__((always_inline))
 
+/* Must a sanitizer be told of switches? Does not change: callers keep it. */
+NJ__INLINE bool nj__sanitizer_is_there(void)
+{
+    return __sanitizer_start_switch_fiber || __tsan_switch_to_fiber;
+}
+
 /* Directly before the jump, in the function that jumps. */
-NJ__INLINE void nj__sanitizer_start_switch(struct nj__switch_stack *from,
+NJ__INLINE void nj__sanitizer_start_switch(bool is_there, struct nj__switch_stack *from,
                                            const struct nj__switch_stack *to)
 {
-    (void)from, (void)to;
-#ifdef NJ__ASAN
-    __sanitizer_start_switch_fiber(&from->fake, to->bottom, to->n_bytes);
-#endif
-#ifdef NJ__TSAN
-    __tsan_switch_to_fiber(to->tsan, 0);
-#endif
+    if (nj_likely(!is_there))
+        return;
+    if (__sanitizer_start_switch_fiber)
+        __sanitizer_start_switch_fiber(&from->fake, to->bottom, to->n_bytes);
+    if (__tsan_switch_to_fiber)
+        __tsan_switch_to_fiber(to->tsan, 0);
 }
 
 /* Directly after the jump, on the new stack. */
-NJ__INLINE void nj__sanitizer_finish_switch(struct nj__switch_stack *me,
+NJ__INLINE void nj__sanitizer_finish_switch(bool is_there, struct nj__switch_stack *me,
                                             struct nj__switch_stack *from)
 {
-    (void)me, (void)from;
-#ifdef NJ__ASAN
+    if (nj_likely(!is_there) || !__sanitizer_finish_switch_fiber)
+        return;
     __sanitizer_finish_switch_fiber(me->fake, &from->bottom, &from->n_bytes);
     me->fake = NULL;
-#endif
 }
 
 /* Before the first switch to a stack, and before its memory is released. */
 NJ__INLINE void nj__sanitizer_prepare_stack(struct nj__switch_stack *stack)
 {
-    (void)stack;
-#ifdef NJ__ASAN
     /* If its pages were released before, the old frames were never unpoisoned. */
-    __asan_unpoison_memory_region(stack->bottom, stack->n_bytes);
-#endif
-#ifdef NJ__TSAN
-    if (!stack->tsan) /* the call is slow */
+    if (__asan_unpoison_memory_region)
+        __asan_unpoison_memory_region(stack->bottom, stack->n_bytes);
+    if (__lsan_register_root_region && !stack->is_root_region) {
+        __lsan_register_root_region(stack->bottom, stack->n_bytes);
+        stack->is_root_region = true;
+    }
+    if (__tsan_create_fiber && !stack->tsan) /* the call is slow */
         stack->tsan = __tsan_create_fiber(0);
-#endif
 }
 
 NJ__INLINE void nj__sanitizer_forget_stack(struct nj__switch_stack *stack)
 {
-    (void)stack;
-#ifdef NJ__ASAN
-    __asan_unpoison_memory_region(stack->bottom, stack->n_bytes);
-#endif
-#ifdef NJ__TSAN
-    if (stack->tsan)
+    if (__asan_unpoison_memory_region)
+        __asan_unpoison_memory_region(stack->bottom, stack->n_bytes);
+    if (__lsan_unregister_root_region && stack->is_root_region)
+        __lsan_unregister_root_region(stack->bottom, stack->n_bytes);
+    if (__tsan_destroy_fiber && stack->tsan)
         __tsan_destroy_fiber(stack->tsan);
-#endif
 }
 
 /* Registers the running stack, before the first switch away from it. */
-NJ__INLINE void nj__sanitizer_register_current(struct nj__switch_stack *stack)
+NJ__INLINE void nj__sanitizer_register_current(bool is_there, struct nj__switch_stack *stack)
 {
-    (void)stack;
-#ifdef NJ__TSAN
-    stack->tsan = __tsan_get_current_fiber();
-#endif
+    if (nj_unlikely(is_there) && __tsan_get_current_fiber)
+        stack->tsan = __tsan_get_current_fiber();
 }

@@ -60,9 +60,9 @@ static void to_root(void)
 
     t->tag = nj_noblock_is_set();
     t->turn = v.turn++;
-    nj__sanitizer_start_switch(&t->stack, &v.root_stack);
+    nj__sanitizer_start_switch(nj__sanitizer_is_there(), &t->stack, &v.root_stack);
     struct nj__transfer from = jump_fcontext(v.root, NULL);
-    nj__sanitizer_finish_switch(&t->stack, &v.root_stack);
+    nj__sanitizer_finish_switch(nj__sanitizer_is_there(), &t->stack, &v.root_stack);
     v.root = from.from;
 }
 
@@ -82,7 +82,7 @@ static void entry(struct nj__transfer from)
 {
     struct thread *t = v.self;
 
-    nj__sanitizer_finish_switch(&t->stack, &v.root_stack);
+    nj__sanitizer_finish_switch(nj__sanitizer_is_there(), &t->stack, &v.root_stack);
     v.root = from.from;
     t->fn(t->arg);
     t->done = true;
@@ -94,9 +94,9 @@ static void resume(struct thread *t)
 {
     v.self = t;
     nj_noblock_leave(t->tag);
-    nj__sanitizer_start_switch(&v.root_stack, &t->stack);
+    nj__sanitizer_start_switch(nj__sanitizer_is_there(), &v.root_stack, &t->stack);
     struct nj__transfer from = jump_fcontext(t->at, NULL);
-    nj__sanitizer_finish_switch(&v.root_stack, &t->stack);
+    nj__sanitizer_finish_switch(nj__sanitizer_is_there(), &v.root_stack, &t->stack);
     t->at = from.from;
 }
 
@@ -106,7 +106,7 @@ static struct thread *start(void *(*fn)(void *arg), void *arg)
     struct thread *t = &v.threads[v.n_threads++];
 
     *t = (struct thread){.fn = fn, .arg = arg, .due = v.now + WAKE_NS, .turn = v.turn++};
-    t->stack.bottom = malloc(STACK_BYTES);
+    t->stack.bottom = calloc(1, STACK_BYTES);
     t->stack.n_bytes = STACK_BYTES;
     NJ_CHECK(t->stack.bottom);
     nj__sanitizer_prepare_stack(&t->stack);
