@@ -214,7 +214,7 @@ PACKAGE = ("package_abi", "package_convert", "package_ctl", "package_debian", "p
            "package_gdb", "package_hardening", "package_headers", "package_openapi",
            "package_options", "package_pkg_config", "package_presets",
            "package_reference", "package_service", "package_static_library", "package_top",
-           "package_version")
+           "package_version", "package_without_server")
 
 
 def package_targets(pattern):

@@ -12,9 +12,9 @@ NAMED = re.compile(rf"(?<![\w/.-])(?:(?:{FOLDERS})/[\w*][\w/*.-]*|"
                    r"[\w*-]+(?:/[\w*-]+)*\.(?:c|h|def))(?![\w/])")
 IDENTIFIER = re.compile(r"`(?:struct |enum )?((?:nj|NJ)_\w+)(?:\(\))?`")
 COLUMNS = {"ARCHITECTURE.md": 100}
-# Files of other projects, and what is made by a command.
+# Files of other projects, and what is made by a command or belongs to C.
 FOREIGN = {"docs/rfc/packetdrill.md"}
-MADE = {"debian/changelog"}
+MADE = {"debian/changelog", "string.h"}
 EXAMPLES = {"nj_noun_verb", "nj_x"}  # of names
 AHEAD = "Next to come:"  # a line about what is not there yet
 
