@@ -37,6 +37,8 @@ struct nj_conns_ops {
     struct nj_worker_ops workers;
     /* Worker threads for handshakes of TLS. */
     struct nj_worker_ops tls_workers;
+    /* For handlers that wait for descriptors, or for events of other threads. May be zeroed. */
+    struct nj_wait_ops waits;
     /* Time within a step, to measure handlers. NULL: not measured. */
     nj_ns (*clock)(void *clock_ctx);
     void *clock_ctx;

@@ -47,6 +47,7 @@ static struct nj_ewyk *ewyk_new(struct nj_conns *cs, nj_ns now)
         .now = now,
         .clock = cs->cfg->ops.clock ? read_clock : NULL,
         .submit = cs->cfg->ops.workers.submit ? submit : NULL,
+        .waits = cs->cfg->ops.waits,
         .log = ewyk_log,
         .ctx = cs,
         .would_block = NJ_EWYK_WOULD_BLOCK_COUNTED, /* handlers get an error, see handler.h */
@@ -228,6 +229,19 @@ bool nj__handlers_busy(const struct nj_conns *cs)
     return cs->handlers.exchanges && nj_exchanges_n_open(cs->handlers.exchanges) > 0;
 }
 
+static void publish_awaits(struct nj_conns *cs, const struct nj_await_count *awaits)
+{
+    static const nj_counter counter[] = {
+        [NJ_AWAIT_EVENT] = NJ_C_handler_event_waits, [NJ_AWAIT_FD] = NJ_C_handler_fd_waits};
+    struct nj_handlers *h = &cs->handlers;
+
+    for (int i = 0; i < NJ_N_AWAITS; i++) {
+        nj_count_n(cs->counters, counter[i], awaits[i].n - h->n_awaits[i]);
+        h->n_awaits[i] = awaits[i].n;
+        atomic_store_explicit(&h->n_awaiting[i], awaits[i].n_now, memory_order_relaxed);
+    }
+}
+
 void nj__handlers_publish(struct nj_conns *cs)
 {
     struct nj_handlers *h = &cs->handlers;
@@ -245,6 +259,7 @@ void nj__handlers_publish(struct nj_conns *cs)
     struct nj_ewyk_gauges g = nj_ewyk_gauges(h->ewyk);
     nj_count_n(cs->counters, NJ_C_handler_would_block, g.n_would_block - h->n_would_block);
     h->n_would_block = g.n_would_block;
+    publish_awaits(cs, g.awaits);
     atomic_store_explicit(&h->n_fibers, g.n_fibers_in_use, memory_order_relaxed);
     atomic_store_explicit(&h->n_fibers_high, g.n_fibers_high_water, memory_order_relaxed);
     atomic_store_explicit(&h->n_waiting, g.n_waiting + cs->admission.n_waiting,

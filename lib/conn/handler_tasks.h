@@ -35,12 +35,14 @@ struct nj_handlers {
     struct nj_task_class *classes;  /* by route */
     struct nj_worker_ops port;      /* the worker pool, as exchanges use it */
     uint64_t n_would_block;         /* refused waits already added to the counter */
+    uint64_t n_awaits[NJ_N_AWAITS]; /* the same of waits for events and descriptors */
     nj_ns trim_at;
     uint32_t n_stuck; /* handlers that did not return at shutdown */
 
     /* Written by the lcore, read by telemetry. */
     _Atomic uint32_t n_fibers, n_fibers_high, n_waiting;
-    _Atomic bool reset; /* set by telemetry: reset the statistics of routes */
+    _Atomic uint32_t n_awaiting[NJ_N_AWAITS]; /* handlers that await events, or descriptors */
+    _Atomic bool reset;                       /* set by telemetry: reset the statistics of routes */
 };
 
 struct nj_conns;

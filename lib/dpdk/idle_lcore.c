@@ -46,9 +46,9 @@
 #define SPURIOUS_MAX 8u
 
 void nj_idle_init(struct nj_idle_state *i, enum nj_idle mode, struct nj_wakeup *waker,
-                  const struct nj_rx_source *rx)
+                  const struct nj_rx_source *rx, const struct nj_fd_waits *fds)
 {
-    *i = (struct nj_idle_state){.mode = mode, .waker = waker, .rx = *rx};
+    *i = (struct nj_idle_state){.mode = mode, .waker = waker, .rx = *rx, .fds = fds};
     if (i->rx.notify != NJ_RX_INTERRUPT)
         return;
     i->rx.fd = epoll_create1(EPOLL_CLOEXEC);
@@ -130,7 +130,8 @@ static void sleep_for(struct nj_idle_state *i, nj_ns now, nj_ns until)
     nj_ns most = max_sleep(i, now);
     bool told = has_rx_event(i) && i->n_spurious < SPURIOUS_MAX;
 
-    if (nj_wakeup_wait(i->waker, told ? i->rx.fd : -1, until < most ? until : most))
+    if (nj_wakeup_wait(i->waker, told ? i->rx.fd : -1, i->fds ? nj_fd_waits_fd(i->fds) : -1,
+                       until < most ? until : most))
         on_rx_event(i);
 }
 

@@ -6,6 +6,7 @@
 #include <nightjar/server.h>
 
 #include "base/types.h"
+#include "dpdk/fd_waits.h"
 #include "dpdk/port.h"
 #include "dpdk/wakeup.h"
 
@@ -17,16 +18,17 @@ struct nj_idle_state {
     enum nj_idle mode;
     struct nj_wakeup *waker;
     struct nj_rx_source rx;
+    const struct nj_fd_waits *fds;
     bool armed;          /* `waker`, and the interrupt where there is one */
     uint32_t n_steps;    /* steps since the last work or event of the receive queue */
     uint32_t n_spurious; /* consecutive wake-ups by the receive queue without a packet */
     nj_ns since;         /* time of the first of these steps */
 };
 
-/* `waker` wakes this lcore; `rx` is the queue that it polls. Once, on the lcore, after the port has
- * started. */
+/* `waker` wakes this lcore; `rx` is the queue that it polls; `fds` (NULL: none) are descriptors
+ * that end a sleep. Once, on the lcore, after the port has started. */
 void nj_idle_init(struct nj_idle_state *i, enum nj_idle mode, struct nj_wakeup *waker,
-                  const struct nj_rx_source *rx);
+                  const struct nj_rx_source *rx, const struct nj_fd_waits *fds);
 void nj_idle_fini(struct nj_idle_state *i);
 
 /* Called after a step without work at `now`; the shard's next timer is due at `next`. In the first

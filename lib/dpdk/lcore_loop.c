@@ -104,11 +104,12 @@ static int loop(void *lcore)
     if (l->confine)
         l->confine();
     atomic_store_explicit(&l->state, NJ_LCORE_RUNS, memory_order_release);
-    nj_idle_init(&idler, l->idle, l->waker, &l->rx);
+    nj_idle_init(&idler, l->idle, l->waker, &l->rx, l->fds);
     prctl(PR_SET_TIMERSLACK, 1ul); /* ns: a sleep of 50 us should not become 100 */
     while (phase != NJ_PHASE_STOP) {
         nj_ns now = nj_tsc_clock_to_ns(l->clock, tsc);
         apply_phase(l, &phase, now);
+        nj_fd_waits_look(l->fds, now, idler.n_steps > 0);
         uint32_t work = nj_shard_step(l->shard, now);
         nj_shard_rings_wake_receivers(l->end);
 

@@ -25,10 +25,11 @@ struct nj_lcore {
     const struct nj_lcore_control *control;
     struct nj_shard_endpoint *end;
     struct nj_wakeup *waker;
-    struct nj_rx_source rx; /* the receive queue that it polls */
-    enum nj_idle idle;      /* how it waits without work */
-    _Atomic bool drained;   /* written by the lcore: no connection is busy; cleared by
-                             the thread that sets NJ_PHASE_YIELD or NJ_PHASE_DRAIN */
+    struct nj_fd_waits *fds; /* descriptors that its handlers await */
+    struct nj_rx_source rx;  /* the receive queue that it polls */
+    enum nj_idle idle;       /* how it waits without work */
+    _Atomic bool drained;    /* written by the lcore: no connection is busy; cleared by
+                              the thread that sets NJ_PHASE_YIELD or NJ_PHASE_DRAIN */
     enum nj_lcore_state {
         NJ_LCORE_IDLE,
         NJ_LCORE_FAILED, /* rte_thread_register() failed; the loop does not run */

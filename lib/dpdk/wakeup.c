@@ -35,9 +35,11 @@ void nj_wakeup_disarm(struct nj_wakeup *w)
     atomic_store_explicit(&w->asleep, 0, memory_order_relaxed);
 }
 
-short nj_wakeup_wait(struct nj_wakeup *w, int fd, nj_ns time)
+short nj_wakeup_wait(struct nj_wakeup *w, int fd, int other, nj_ns time)
 {
-    struct pollfd fds[] = {{.fd = w->fd, .events = POLLIN}, {.fd = fd, .events = POLLIN}};
+    struct pollfd fds[] = {{.fd = w->fd, .events = POLLIN},
+                           {.fd = fd, .events = POLLIN},
+                           {.fd = other, .events = POLLIN}};
     struct timespec ts = {(time_t)(time / NJ_SEC), (long)(time % NJ_SEC)};
     uint64_t n_signals;
 

@@ -52,9 +52,9 @@ static inline bool nj_wakeup_is_armed(const struct nj_wakeup *w)
     return atomic_load_explicit(&w->asleep, memory_order_relaxed) != 0;
 }
 
-/* Sleeps until a wake-up, until `fd` (-1: none) is readable, a signal arrives or `time` has passed.
- * Returns poll()'s events of `fd`. The sleeping thread only. */
-short nj_wakeup_wait(struct nj_wakeup *w, int fd, nj_ns time);
+/* Sleeps until a wake-up, until `fd` or `other` (-1: none) is readable, a signal arrives or `time`
+ * has passed. Returns poll()'s events of `fd`. The sleeping thread only. */
+short nj_wakeup_wait(struct nj_wakeup *w, int fd, int other, nj_ns time);
 
 void nj__wakeup_write(struct nj_wakeup *w);
 

@@ -595,7 +595,8 @@ struct nj_ewyk *nj_ewyk_new(const struct nj_ewyk_config *config)
                                                          .stack_bytes = config->stack_bytes,
                                                          .now = config->now,
                                                          .would_block = would_block,
-                                                         .ctx = e});
+                                                         .ctx = e,
+                                                         .waits = config->waits});
     if (!e->fibers) {
         free(e);
         return NULL;
@@ -641,7 +642,10 @@ const struct nj_task_class *nj_ewyk_first_busy_fiber_class(const struct nj_ewyk 
 
 struct nj_ewyk_gauges nj_ewyk_gauges(const struct nj_ewyk *e)
 {
+    const struct nj_await_count *awaits = nj_fibers_await_counts(e->fibers);
+
     return (struct nj_ewyk_gauges){
+        .awaits = {awaits[NJ_AWAIT_EVENT], awaits[NJ_AWAIT_FD]},
         .n_fibers_in_use = nj_fibers_in_use(e->fibers),
         .n_fibers_high_water = nj_fibers_high_water(e->fibers),
         .n_waiting = e->waiting.n + e->handed.n,

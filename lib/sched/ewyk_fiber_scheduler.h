@@ -121,6 +121,7 @@ struct nj_ewyk_config {
     /* Passes the task to a worker, which calls its run(). False: the workers are full. NULL: there
      * are no workers. Called in the root. */
     bool (*submit)(void *ctx, struct nj_task *);
+    struct nj_wait_ops waits; /* of the fibers */
     /* Logs a move of a class, or an attempt to park where that is forbidden. May be NULL. */
     void (*log)(void *ctx, const char *line);
     void *ctx;
@@ -211,5 +212,6 @@ struct nj_ewyk_gauges {
     uint32_t n_fibers_in_use, n_fibers_high_water;
     uint32_t n_waiting; /* tasks, in both queues */
     uint64_t n_would_block;
+    struct nj_await_count awaits[NJ_N_AWAITS]; /* of fibers */
 };
 struct nj_ewyk_gauges nj_ewyk_gauges(const struct nj_ewyk *);

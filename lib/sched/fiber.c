@@ -6,6 +6,7 @@
 #include "sched/fiber.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -95,6 +96,7 @@ struct nj_fibers *nj_fibers_new(const struct nj_fibers_config *config)
     fs->now = config->now;
     fs->would_block = config->would_block;
     fs->ctx = config->ctx;
+    fs->waits = config->waits;
     nj_list_init(&fs->runnable);
     nj_list_init(&fs->soon);
     nj_wheel_init(&fs->wheel, config->now);
@@ -422,6 +424,78 @@ enum nj_wake_reason nj_fiber_park_uncancelled(struct nj_waiter *w)
     return f->why;
 }
 
+enum nj_wake_reason nj_fiber_park_for_signal(enum nj_await what, nj_ns deadline)
+{
+    struct nj_fiber *f = nj__current.fiber;
+
+    NJ_ASSERT(f && !nj__current.tagged);
+    struct nj_await_count *count = &f->all->awaits[what];
+    count->n++;
+    count->n_now++;
+    f->takes_signals = true;
+    enum nj_wake_reason why = nj_fiber_park(NULL, deadline);
+    f->takes_signals = false;
+    count->n_now--;
+    return why;
+}
+
+static void deliver_signal(struct nj_fiber *f)
+{
+    if (f->state == NJ__FIBER_PARKED && f->takes_signals)
+        make_runnable(f, NJ_WAKE_OK);
+}
+
+/* Several signals of a fiber become one while its thread has not taken them: the thread clears
+ * is_signalled before the fiber runs, so the fiber sees what the caller that found it set has
+ * stored. */
+void nj_fiber_signal(struct nj_fiber *f)
+{
+    struct nj_fibers *fs = f->all;
+
+    if (fs->owner == &nj__current) {
+        deliver_signal(f);
+        return;
+    }
+    if (atomic_exchange_explicit(&f->is_signalled, true, memory_order_acq_rel))
+        return;
+    f->next_signalled = atomic_load_explicit(&fs->signalled, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&fs->signalled, &f->next_signalled, f,
+                                                  memory_order_release, memory_order_relaxed))
+        ;
+    if (fs->waits.wake)
+        fs->waits.wake(fs->waits.ctx);
+}
+
+static void take_signals(struct nj_fibers *fs)
+{
+    struct nj_fiber *f = atomic_exchange_explicit(&fs->signalled, NULL, memory_order_acquire);
+
+    while (f) {
+        struct nj_fiber *next = f->next_signalled;
+        atomic_exchange_explicit(&f->is_signalled, false, memory_order_acq_rel);
+        deliver_signal(f);
+        f = next;
+    }
+}
+
+bool nj_fiber_report_cancelled(void)
+{
+    if (!nj__current.fiber->cancelled)
+        return false;
+    nj_fiber_yield_if_ignoring_cancel();
+    return true;
+}
+
+const struct nj_wait_ops *nj_fiber_wait_ops(const struct nj_fiber *f)
+{
+    return &f->all->waits;
+}
+
+const struct nj_await_count *nj_fibers_await_counts(const struct nj_fibers *fs)
+{
+    return fs->awaits;
+}
+
 bool nj_fiber_wake(struct nj_waiter w, enum nj_wake_reason why)
 {
     struct nj_fiber *f = w.fiber;
@@ -454,6 +528,8 @@ uint32_t nj__fibers_wake_due(struct nj_fibers *fs, nj_ns now)
 {
     nj__fibers_bind(fs);
     fs->now = now;
+    if (nj_unlikely(atomic_load_explicit(&fs->signalled, memory_order_relaxed)))
+        take_signals(fs);
     while (!nj_list_empty(&fs->soon)) {
         struct nj_fiber *f = nj_container_of(fs->soon.next, struct nj_fiber, node);
         if (f->timer.deadline > now)

@@ -17,6 +17,7 @@
 #include "base/list.h"
 #include "base/timer_wheel.h"
 #include "base/types.h"
+#include "sched/wait_ops.h"
 
 struct nj_fiber;
 
@@ -28,6 +29,7 @@ struct nj_fibers_config {
      * assertion fails. */
     void (*would_block)(void *ctx);
     void *ctx;
+    struct nj_wait_ops waits;
 };
 
 /* A fiber takes two mappings; Linux allows a process 65,530 (vm.max_map_count). With a sanitizer a
@@ -83,6 +85,28 @@ enum nj_wake_reason nj_fiber_park(struct nj_waiter *w, nj_ns deadline);
 /* As nj_fiber_park() without a deadline, but cancellation does not end it: for the end of something
  * that uses the fiber's stack, which must come soon. Returns NJ_WAKE_OK or NJ_WAKE_WOULD_BLOCK. */
 enum nj_wake_reason nj_fiber_park_uncancelled(struct nj_waiter *w);
+
+/* What nj_fiber_park_for_signal() is used for, and how often. */
+enum nj_await { NJ_AWAIT_EVENT, NJ_AWAIT_FD, NJ_N_AWAITS };
+struct nj_await_count {
+    uint32_t n_now; /* fibers that wait */
+    uint64_t n;     /* waits that have begun */
+};
+
+/* As nj_fiber_park(), for a condition that nj_fiber_signal() reports. NJ_WAKE_OK may come too
+ * early, by the signal for an earlier wait of the fiber: the caller checks its condition and parks
+ * again. Fiber only, and only while untagged. */
+enum nj_wake_reason nj_fiber_park_for_signal(enum nj_await what, nj_ns deadline);
+/* Ends the nj_fiber_park_for_signal() of a fiber, if it is in one when its thread next runs fibers,
+ * or when this is called by that thread. What the caller stored before is visible to the fiber
+ * then. The fiber may have ended; its struct nj_fibers has to exist until this returns. Any thread.
+ */
+void nj_fiber_signal(struct nj_fiber *f);
+/* Was the running fiber cancelled? Then it calls nj_fiber_yield_if_ignoring_cancel(). */
+bool nj_fiber_report_cancelled(void);
+const struct nj_wait_ops *nj_fiber_wait_ops(const struct nj_fiber *f);
+const struct nj_await_count *nj_fibers_await_counts(const struct nj_fibers *);
+
 /* Reports an attempt to wait in a context that must not block, by a caller that did not reach
  * nj_fiber_park(): calls config.would_block(). No effect on a thread without fibers. */
 void nj_fiber_report_would_block(void);

@@ -3,6 +3,8 @@
  * thread only. */
 #pragma once
 
+#include <stdatomic.h>
+
 #include "base/compiler.h"
 #include "sched/fiber.h"
 #include "sched/stack_switch.h"
@@ -27,7 +29,10 @@ struct nj_fiber {
     int saved_errno;
     unsigned valgrind_id; /* of its stack */
     bool cancelled;
-    bool is_uncancelled;        /* cancellation does not end its wait */
+    bool is_uncancelled;       /* cancellation does not end its wait */
+    bool takes_signals;        /* nj_fiber_signal() ends its wait */
+    _Atomic bool is_signalled; /* in all->signalled, or about to be */
+    struct nj_fiber *next_signalled;
     uint32_t n_ignored_cancels; /* waits and calls since then that reported the cancellation */
     struct nj_list node;        /* in the list `runnable` or `soon` */
     struct nj_timer timer;
@@ -39,7 +44,7 @@ struct nj_fibers {
     struct nj_fiber *free;
     uint32_t n_in_use, n_high_water, n_max;
     uint32_t n_runnable, n_soon;
-    bool has_sanitizer; /* nj__sanitizer_is_there() */
+    bool has_sanitizer;            /* nj__sanitizer_is_there() */
     struct nj_list runnable, soon; /* soon: by deadline */
     nj_ns now;
     void *root; /* where the root resumes, while a fiber runs */
@@ -49,6 +54,9 @@ struct nj_fibers {
     uint8_t *stacks;
     size_t slot_bytes, stack_bytes;
     struct nj_wheel wheel;
+    struct nj_wait_ops waits;
+    struct nj_await_count awaits[NJ_N_AWAITS];
+    _Atomic(struct nj_fiber *) signalled; /* by other threads, the latest first */
     struct nj_fiber fiber[];
 };
 
@@ -58,6 +66,7 @@ struct nj__current {
     struct nj_fibers *home;               /* the fibers to which the root or fiber belongs */
     const struct nj_task_class *class_of; /* of the task on a thread without fibers; NULL: none */
     bool tagged;
+    struct nj_worker_wait *worker; /* see nj_worker_wait_bind(); NULL: it is no worker */
 };
 
 /*

@@ -28,6 +28,7 @@ enum nj_run_mode {
 };
 
 struct nj_task;
+struct nj_worker_wait;
 
 struct nj_task_ops {
     /* Consumes the task, in the context of its mode. May free the task. */
@@ -47,9 +48,11 @@ struct nj_task {
     /* CPU time and elapsed time, written by the worker before the task is returned. Both 0: it was
      * cancelled and did not run. */
     uint64_t run_ns, wall_ns;
-    /* Set by the task's lcore, read by a worker before run(). Relaxed, as it publishes no other
-     * data. A worker that misses it runs the task, whose memory stays until it is returned. */
+    /* Set by the task's lcore (nj_task_cancel()), read by a worker before run() and in its waits.
+     * It publishes no other data. A worker that misses it runs the task, whose memory stays until
+     * it is returned. */
     _Atomic bool cancelled;
+    struct nj_worker_wait *_Atomic worker; /* which runs it now; NULL: none. See worker_wait.h */
     bool queued;      /* it waited for a stack before it was offered: counted as PEC_QUEUE */
     bool run_inline;  /* EITHER: run inline even if a stack is free */
     bool displaced;   /* removed from the workers' queue for a task of another client */

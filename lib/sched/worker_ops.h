@@ -29,7 +29,8 @@ struct nj_worker_ops {
     /*
      * Cancels a submitted task that poll() has not returned. True: no worker had it; it belongs to
      * the caller again, and is not run, rejected or returned. False: a worker has it; poll()
-     * returns it, and it does not run if the worker had not started it. NULL: not supported.
+     * returns it, and it does not run if the worker had not started it; else its waits end. NULL:
+     * not supported.
      */
     bool (*withdraw)(void *ctx, struct nj_task *task);
     /*

@@ -328,6 +328,7 @@ static void init_lcore(struct nj_server *s, uint32_t i)
     l->end = &s->shards.endpoint[i];
     l->idle = nj__idle_mode(s->settings.config);
     l->waker = &s->shards.wakeup[i];
+    l->fds = &s->shards.fd_waits[i];
     l->rx = nj_dpdk_port_rx_queue_of_shard(&p->dev, i - p->first);
     l->init = s->given.lcore_init;
     l->fini = s->given.lcore_fini;
@@ -465,6 +466,7 @@ static bool create_shards(struct nj_server *s)
                 nj_file_client_init(&s->shards.file_client[i], &workers, &reader, s->files.store);
         }
         c.conns.ops.workers = nj_worker_pool_ops(s->workers, i, NJ_WORKER_HANDLERS);
+        c.conns.ops.waits = nj_fd_waits_ops(&s->shards.fd_waits[i]);
         if (s->tls.has_tls)
             c.conns.ops.tls_workers = nj_worker_pool_ops(s->workers, i, NJ_WORKER_TLS);
         c.conns.ops.clock = read_clock;

@@ -9,21 +9,23 @@
 
 void nj__shards_close_lcores(struct nj_shards *s)
 {
-    for (uint32_t i = 0; i < s->n; i++)
+    for (uint32_t i = 0; i < s->n; i++) {
+        nj_fd_waits_close(&s->fd_waits[i]);
         nj_wakeup_close(&s->wakeup[i]);
+    }
 }
 
 int nj__shards_open_lcores(struct nj_shards *s, char *why, size_t why_bytes)
 {
     for (uint32_t i = 0; i < NJ_SHARDS_MAX; i++)
-        s->wakeup[i].fd = -1;
+        s->wakeup[i].fd = s->fd_waits[i].epoll_fd = -1;
     s->n = nj_lcores_list(s->lcore, NJ_SHARDS_MAX);
     if (s->n > NJ_SHARDS_MAX)
         return nj_set_error(why, why_bytes,
                             "%u lcores: at most %u are supported; choose them with -l", s->n,
                             NJ_SHARDS_MAX);
     for (uint32_t i = 0; i < s->n; i++)
-        if (!nj_wakeup_open(&s->wakeup[i])) {
+        if (!nj_wakeup_open(&s->wakeup[i]) || !nj_fd_waits_open(&s->fd_waits[i], &s->wakeup[i])) {
             nj_set_error(why, why_bytes, "cannot open a descriptor to wake an lcore: %s",
                          strerror(errno));
             nj__shards_close_lcores(s);

@@ -13,6 +13,7 @@ struct nj_shards {
     struct nj_lcore lcore[NJ_SHARDS_MAX];
     struct nj_shard *shard[NJ_SHARDS_MAX];
     struct nj_wakeup wakeup[NJ_SHARDS_MAX];
+    struct nj_fd_waits fd_waits[NJ_SHARDS_MAX];
     struct nj_shard_endpoint endpoint[NJ_SHARDS_MAX];
     struct nj_file_client file_client[NJ_SHARDS_MAX];
     struct nj_lcore_log log[NJ_SHARDS_MAX]; /* lines for the supervisor */

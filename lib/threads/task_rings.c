@@ -18,6 +18,7 @@
 #include "base/relaxed_atomics.h"
 #include "base/limits.h"
 #include "sched/ewyk_fiber_scheduler.h"
+#include "sched/worker_wait.h"
 #include "threads/os_clock.h"
 
 /* The recorded maximum of a class decays by 1/AWAY_FORGET with each completed task. A task of
@@ -246,6 +247,7 @@ static bool submit(void *ctx, struct nj_task *job)
         return false;
     }
     nj_store_relaxed(&job->cancelled, false);
+    nj_store_relaxed(&job->worker, NULL);
     note_client(l, job);
     nj_task_queue_push(&l->waiting, job);
     fill_ring(l);
@@ -259,7 +261,7 @@ static bool withdraw(void *ctx, struct nj_task *job)
     struct nj__task_rings *l = ctx;
 
     if (!nj_list_linked(&job->node)) { /* in the ring, or running */
-        nj_store_relaxed(&job->cancelled, true);
+        nj_task_cancel(job);
         return false;
     }
     nj_task_queue_remove(&l->waiting, job);

@@ -29,6 +29,7 @@
 #include "base/relaxed_atomics.h"
 #include "base/signal_stack.h"
 #include "sched/ewyk_fiber_scheduler.h"
+#include "sched/worker_wait.h"
 #include "strategy/thread_pool.h"
 #include "threads/os_clock.h"
 #include "threads/task_rings.h"
@@ -52,6 +53,7 @@ struct nj_worker_pool {
     struct {       /* per-thread resources, released at its end */
         void *altstack;
         bool registered;
+        struct nj_worker_wait wait;
     } own[N_KINDS * NJ_WORKERS_MAX];
     _Atomic bool stopping;
     struct {
@@ -131,8 +133,10 @@ static bool has_more(struct nj_producer *p)
 static void run_job(const struct nj_worker_pool *w, enum nj_worker_kind kind, struct nj_task *job)
 {
     job->wall_ns = 0;
+    nj_worker_wait_begin_task(job);
     if (is_stopping(w) || nj_load_relaxed(&job->cancelled)) {
         job->run_ns = NJ__NOT_RUN;
+        nj_worker_wait_end_task(job);
         return;
     }
     if (w->config.kind[kind].prepare)
@@ -146,6 +150,7 @@ static void run_job(const struct nj_worker_pool *w, enum nj_worker_kind kind, st
     job->run_ns = nj_os_clock_gettime_ns(CLOCK_THREAD_CPUTIME_ID) - began;
     job->wall_ns = nj_os_clock_gettime_ns(CLOCK_MONOTONIC) - since;
     fesetenv(FE_DFL_ENV);
+    nj_worker_wait_end_task(job);
 }
 
 static void run_slot(struct nj_task *task)
@@ -255,15 +260,25 @@ static void thread_begin(void *ctx, uint32_t thread)
         pthread_setaffinity_np(pthread_self(), sizeof *cpus, cpus);
     w->own[thread].altstack = nj_altstack_install();
     w->own[thread].registered = c->eal && rte_thread_register() == 0;
+    nj_worker_wait_bind(&w->own[thread].wait);
 }
 
 static void thread_end(void *ctx, uint32_t thread)
 {
     const struct nj_worker_pool *w = ctx;
 
+    nj_worker_wait_bind(NULL);
     if (w->own[thread].registered)
         rte_thread_unregister();
     nj_altstack_remove(w->own[thread].altstack);
+}
+
+static bool open_waits(struct nj_worker_pool *w)
+{
+    for (uint32_t i = 0; i < w->n_threads; i++)
+        if (!nj_worker_wait_open(&w->own[i].wait))
+            return false;
+    return true;
 }
 
 static bool start_threads(struct nj_worker_pool *w)
@@ -313,6 +328,8 @@ void nj_worker_pool_free(struct nj_worker_pool *w)
     nj_thread_pool_free(w->threads);
     for (uint32_t i = 0; i < w->n_rings; i++)
         nj__task_rings_fini(&w->rings[i]);
+    for (uint32_t i = 0; i < w->n_threads; i++)
+        nj_worker_wait_close(&w->own[i].wait);
     free(w);
 }
 
@@ -332,6 +349,8 @@ int nj_worker_pool_start(const struct nj_worker_pool_config *config, struct nj_w
         NJ_CHECK(config->kind[k].n_max <= NJ_WORKERS_MAX);
         w->n_threads += config->kind[k].n_max;
     }
+    for (uint32_t i = 0; i < w->n_threads; i++)
+        w->own[i].wait.fd = -1;
     w->producer = (struct nj_producer){.produce = produce, .has_more = has_more};
     w->executor.ops = &executor_ops;
     struct nj_strategy_config c = {.consume = nj_strategy_consume_adaptive,
@@ -340,7 +359,7 @@ int nj_worker_pool_start(const struct nj_worker_pool_config *config, struct nj_w
                                    .uses_post = true,
                                    .asks_after_run = true};
     nj_strategy_init(&w->strategy, &c);
-    int rc = !init_rings(w) ? -ENOMEM : !start_threads(w) ? -EAGAIN : 0;
+    int rc = !init_rings(w) ? -ENOMEM : !open_waits(w) ? -EMFILE : !start_threads(w) ? -EAGAIN : 0;
     if (rc < 0) {
         nj_worker_pool_free(w);
         return rc;

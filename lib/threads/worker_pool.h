@@ -42,7 +42,8 @@ struct nj_worker_pool_config {
 
 struct nj_worker_pool;
 
-/* Starts the threads. Returns 0, -ENOMEM, or -EAGAIN: the system refused a thread. */
+/* Starts the threads. Returns 0, -ENOMEM, -EAGAIN: the system refused a thread, or -EMFILE: a
+ * descriptor. */
 int nj_worker_pool_start(const struct nj_worker_pool_config *config, struct nj_worker_pool **out);
 
 /* The interface of one shard, for one thread; after nj_worker_pool_stop() any one thread may poll.

@@ -7,8 +7,10 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include "dpdk/fd_waits.h"
 #include "http/handlers/exchange_state.h"
 #include "http/handlers/route_table.h"
+#include "sched/worker_wait.h"
 #include "support/shard_rig.h"
 
 #define HR_CLIENTS   120
@@ -58,7 +60,9 @@ struct hr {
     uint32_t n_jobs, n_flushed, jobs_max; /* no worker sees a task before it was flushed */
     bool workers_slow, workers_stopped;
     struct nj_task *job[HR_JOBS_MAX];
-    nj_ns clock; /* the value of the measuring clock */
+    nj_ns clock;                 /* the value of the measuring clock */
+    struct nj_fd_waits fd_waits; /* real descriptors, which are looked at before each step */
+    struct nj_wakeup waker;      /* it never sleeps */
     char log[256];
 };
 
@@ -82,7 +86,14 @@ static inline void hr_flush_workers(void *ctx)
 static inline void *hr_worker(void *task)
 {
     struct nj_task *t = task;
+    struct nj_worker_wait wait;
+
+    NJ_CHECK(nj_worker_wait_open(&wait));
+    nj_worker_wait_bind(&wait);
+    nj_worker_wait_begin_task(t);
     t->ops->run(t);
+    nj_worker_wait_end_task(t);
+    nj_worker_wait_close(&wait);
     t->run_ns = 1000;
     return NULL;
 }
@@ -145,6 +156,8 @@ static inline struct hr *hr_new(const struct nj_route *routes, uint32_t n)
     h->jobs_max = HR_JOBS_MAX;
     h->config.conns.ops.workers = (struct nj_worker_ops){
         .ctx = h, .submit = hr_submit, .flush = hr_flush_workers, .poll = hr_poll};
+    NJ_CHECK(nj_fd_waits_open(&h->fd_waits, &h->waker));
+    h->config.conns.ops.waits = nj_fd_waits_ops(&h->fd_waits);
     h->config.conns.ops.clock = hr_clock;
     h->config.conns.ops.log = hr_log;
     hr_here = h;
@@ -172,6 +185,7 @@ static inline void hr_free(struct hr *h)
 {
     h->workers_slow = false;
     rig_free(h->r);
+    nj_fd_waits_close(&h->fd_waits);
     nj_routes_free(h->routes);
     for (uint32_t i = 0; i < h->n_clients; i++) {
         nghttp2_session_del(h->client[i]->s);
@@ -360,6 +374,8 @@ static inline bool hr_step(struct hr *h)
         any |= hr_flush(h->client[i]);
     for (uint32_t i = 0; i < RIG_PEERS; i++)
         any |= h->r->peer[i].used && h->r->peer[i].ack_due && !h->r->peer[i].manual;
+    if (h->fd_waits.n > 0)
+        nj__fd_waits_collect(&h->fd_waits, h->r->now);
     any |= rig_step(h->r) > 0;
     for (uint32_t i = 0; i < h->n_clients; i++)
         hr_feed(h->client[i]);

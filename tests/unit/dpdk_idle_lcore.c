@@ -19,7 +19,7 @@ static void bed_make(struct bed *b, enum nj_idle mode, enum nj_rx_notify notify)
     cr_assert(nj_wakeup_open(&b->waker));
     cr_assert_eq(pipe(b->ends), 0);
     const struct nj_rx_source rx = {.notify = notify, .fd = b->ends[0]};
-    nj_idle_init(&b->idler, mode, &b->waker, &rx);
+    nj_idle_init(&b->idler, mode, &b->waker, &rx, NULL);
     b->now = NOW;
 }
 

@@ -92,7 +92,7 @@ Test(dpdk_wakeup, no_wake_up_is_lost)
             nj_wakeup_arm(&w);
         } else {
             n_slept++;
-            nj_wakeup_wait(&w, -1, HOUR);
+            nj_wakeup_wait(&w, -1, -1, HOUR);
         }
     }
     cr_expect_gt(n_slept, 0);
@@ -132,7 +132,7 @@ Test(dpdk_wakeup, one_of_several_rings)
     nj_wakeup_signal(&w);
     cr_expect_not(nj_wakeup_is_armed(&w));
     nj_wakeup_signal(&w);
-    cr_expect_eq(nj_wakeup_wait(&w, -1, HOUR), 0); /* and takes the ring */
+    cr_expect_eq(nj_wakeup_wait(&w, -1, -1, HOUR), 0); /* and takes the ring */
     cr_expect_not(has_rung(&w));
     nj_wakeup_close(&w);
 }
@@ -146,9 +146,9 @@ Test(dpdk_wakeup, a_file_wakes_too)
     cr_assert_eq(pipe(ends), 0);
     cr_assert_eq(write(ends[1], "x", 1), 1);
     nj_wakeup_arm(&w);
-    cr_expect_neq(nj_wakeup_wait(&w, ends[0], HOUR), 0);
+    cr_expect_neq(nj_wakeup_wait(&w, ends[0], -1, HOUR), 0);
     cr_expect(nj_wakeup_is_armed(&w), "no other thread did");
-    cr_expect_eq(nj_wakeup_wait(&w, -1, NJ_US), 0); /* the time is over */
+    cr_expect_eq(nj_wakeup_wait(&w, -1, -1, NJ_US), 0); /* the time is over */
     close(ends[0]);
     close(ends[1]);
     nj_wakeup_close(&w);

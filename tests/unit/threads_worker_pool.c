@@ -445,7 +445,7 @@ Test(threads_worker_pool, wakes_who_waits_for_the_task, .timeout = 60)
         nj_wakeup_disarm(&wakeups[1]);
         while (take_home(&port, 1) == 0) {
             if (nj_wakeup_is_armed(&wakeups[1]))
-                nj_wakeup_wait(&wakeups[1], -1, 3600 * NJ_SEC);
+                nj_wakeup_wait(&wakeups[1], -1, -1, 3600 * NJ_SEC);
             else
                 nj_wakeup_arm(&wakeups[1]);
         }

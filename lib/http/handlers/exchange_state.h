@@ -9,7 +9,7 @@
  * request_body.c       the request body as it arrives
  * request_api.c        nj_request_*()
  * response_api.c       nj_response_*()
- * wait_api.c           nj_sleep(), nj_await()
+ * wait_api.c           nj_sleep(), nj_await_...(), nj_event_...()
  * exchange_state.c     steps that several of these take
  * response_fields.c    fields that a handler adds to a response
  *

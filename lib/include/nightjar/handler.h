@@ -29,8 +29,8 @@
  *   write into the stack of another request.
  * - NJ_OS_BLOCKING: on a worker thread. It may block in the kernel, take locks, or compute. It gets
  *   the whole request (up to 1 MiB of body unless the route sets another limit). Its whole response
- *   (at most 4 MiB) is sent when it returns. Callbacks, nj_await() and nj_response_flush() are not
- *   available.
+ *   (at most 4 MiB) is sent when it returns. Callbacks and nj_response_flush() are not available.
+ *   The waits of nightjar/wait.h are: they block the thread, and end when the stream has ended.
  *
  * A call that "may yield the core" waits if necessary: the lcore does other work until the awaited
  * event, and then the handler continues on the same lcore. It waits only in a handler on a stack of
@@ -39,9 +39,8 @@
  * A route of another type whose handler keeps the core longer than 100 us on average is moved to
  * workers until its handler is quick again. Three kinds of routes are never moved: routes whose
  * handler has used nj_response_defer() or nj_response_flush(), routes whose responses exceeded the
- * limit of workers, and routes with pin_to_lcore. Set pin_to_lcore if a handler shares data, such
- * as struct nj_event, with other handlers of its lcore, or if it defers or flushes only
- * occasionally.
+ * limit of workers, and routes with pin_to_lcore. Set pin_to_lcore if a handler shares data with
+ * other handlers of its lcore, or if it defers or flushes only occasionally.
  *
  * A request belongs to its handler and to the callbacks that it set: no other code may call
  * functions with its `req` or `resp`, and no two threads may do so at once. On a thread that is

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * Waiting: for a time, and for events. nightjar/handler.h includes this header and defines the
- * errors.
+ * Waiting: for a time, for events that any thread sets, and for descriptors. nightjar/handler.h
+ * includes this header and defines the errors.
  */
 #ifndef NIGHTJAR_WAIT_H
 #define NIGHTJAR_WAIT_H
@@ -18,6 +18,8 @@ extern "C" {
 #define NJ_API __attribute__((visibility("default")))
 #endif
 
+struct pollfd; /* of <poll.h> */
+
 /**
  * Wait for `ns` nanoseconds. May yield the core. On a worker the thread sleeps.
  *
@@ -25,8 +27,8 @@ extern "C" {
  * began or continued, and the wait may last a millisecond longer.
  *
  * Context: a handler; also on a worker. Not for callbacks, which must not wait.
- * Errors:  NJ_ERR_CANCELLED as soon as the stream has ended, not on a worker; NJ_ERR_WOULD_BLOCK if
- *          it must not wait.
+ * Errors:  NJ_ERR_CANCELLED as soon as the stream has ended, also on a worker; NJ_ERR_WOULD_BLOCK
+ *          if it must not wait.
  * Returns: 0 when the time has passed.
  */
 NJ_API int nj_sleep(uint64_t ns);
@@ -37,7 +39,7 @@ NJ_API int nj_sleep(uint64_t ns);
  *
  * Context: any thread.
  * Returns: true if each call that may yield the core would return NJ_ERR_WOULD_BLOCK instead. False
- *          on a worker, although nj_await() returns that error there.
+ *          on a worker.
  */
 NJ_API bool nj_must_not_block(void);
 
@@ -61,33 +63,94 @@ NJ_API bool nj_must_not_block(void);
  */
 NJ_API int nj_call_on_worker(void (*fn)(void *arg), void *arg);
 
-/** A one-shot event. Initialise all members to 0. It belongs to one lcore: set and await it
- * there. */
+/**
+ * An event, which one handler awaits and any thread sets: other handlers and callbacks, on any
+ * lcore or worker, and threads of the program. Initialise it to 0 ({0}, or {} in C++). The calls
+ * below are the only access to it.
+ */
 struct nj_event {
-    void *waiter; /**< private */
-    bool set;     /**< the event is set */
+    uintptr_t state; /**< private */
 };
 
 /**
  * Wait for an event, at most `timeout_ns` nanoseconds, counted as for nj_sleep(); 0: without limit.
- * May yield the core. Only one handler at a time may wait for an event.
+ * May yield the core. On a worker the thread waits. Only one handler at a time may wait for an
+ * event.
  *
- * Context:   a handler on the event's lcore, not on a worker. Callbacks may poll an event and not
- *            wait.
- * Ownership: the event belongs to the caller and must exist until this returns.
- * Errors:    NJ_ERR_TIMEOUT; NJ_ERR_CANCELLED; NJ_ERR_WOULD_BLOCK if it must not wait, and on a
- *            worker; NJ_ERR_INVALID: another handler waits for it.
+ * What a thread stored before nj_event_set() is visible to the handler when this returns 0.
+ *
+ * Context:   a handler; also on a worker.
+ * Ownership: the event belongs to the caller. It must exist until this has returned 0, or until
+ *            no thread can call nj_event_set() any more: after an error one may still do so. So an
+ *            event on the handler's stack is for threads that the handler waits for in any case.
+ * Errors:    NJ_ERR_TIMEOUT; NJ_ERR_CANCELLED as soon as the stream has ended; NJ_ERR_WOULD_BLOCK
+ *            if it must not wait; NJ_ERR_INVALID: another handler waits for it.
  * Returns:   0 when the event is set; immediately if it is set already.
  */
 NJ_API int nj_await(struct nj_event *event, uint64_t timeout_ns);
 
 /**
- * Set an event. It remains set. The handler that waits for it continues when the caller has yielded
- * the core or returned.
+ * Set an event. It remains set until nj_event_clear(). The handler that waits for it continues soon
+ * on its own thread; a sleeping lcore wakes up for it. Never blocks.
  *
- * Context: the event's lcore: a handler or a callback, not on a worker.
+ * Context:   any thread. A thread of the program returns from it before nj_server_free() is called.
+ * Ownership: the event must exist when this is called, and is not used after the handler can see
+ *            that it is set. So the handler may free it when nj_await() has returned 0.
  */
 NJ_API void nj_event_set(struct nj_event *event);
+
+/**
+ * Make a set event usable again. No effect on one that is not set.
+ *
+ * Clear it first and then look for what other threads have stored: what they store later sets the
+ * event again. What was stored before the event was set is visible to the caller.
+ *
+ * Context: any thread; usually the handler that awaits it.
+ */
+NJ_API void nj_event_clear(struct nj_event *event);
+
+/**
+ * Test an event, for callbacks and others that must not wait. If it is set, what was stored before
+ * is visible to the caller.
+ *
+ * Context: any thread.
+ * Returns: true if it is set.
+ */
+NJ_API bool nj_event_is_set(const struct nj_event *event);
+
+/**
+ * Wait until a descriptor is ready, at most `timeout_ns` nanoseconds, counted as for nj_sleep(); 0:
+ * without limit. May yield the core. On a worker the thread waits.
+ *
+ * `events` and the result are those of poll(2): POLLIN, POLLOUT and others; POLLERR and POLLHUP are
+ * reported in any case. It tests the level: it returns at once if the descriptor is ready, as a
+ * regular file always is. For edges, and for registrations that outlive a wait, add descriptors to
+ * an epoll(7) instance of the program with EPOLLET, and wait for POLLIN of that instance.
+ *
+ * A descriptor is awaited by one handler of an lcore at a time (dup(2) makes another one), and is
+ * not closed meanwhile. It should be in non-blocking mode: another thread may read what has come.
+ *
+ * Context: a handler; also on a worker.
+ * Errors:  NJ_ERR_TIMEOUT; NJ_ERR_CANCELLED as soon as the stream has ended; NJ_ERR_WOULD_BLOCK if
+ *          it must not wait; NJ_ERR_INVALID: no open descriptor, or another handler of the lcore
+ *          waits for it; NJ_ERR_MEMORY.
+ * Returns: the events that are ready, greater than 0.
+ */
+NJ_API int nj_await_fd(int fd, short events, uint64_t timeout_ns);
+
+/**
+ * As nj_await_fd(), for `n` descriptors at once, as in poll(2): those below 0 are ignored, and
+ * `revents` of each is set when this returns a count; it has POLLNVAL for one that is not open.
+ * With none it waits for the time. On an lcore each wait takes some system calls for each
+ * descriptor: for many, or often, wait for one epoll(7) instance that has them.
+ *
+ * Context:   as for nj_await_fd().
+ * Ownership: `fds` belongs to the caller.
+ * Errors:    as for nj_await_fd(), except that a descriptor that is not open is a result. On an
+ *            lcore no descriptor may be given twice: NJ_ERR_INVALID.
+ * Returns:   the number of descriptors that are ready, greater than 0.
+ */
+NJ_API int nj_await_fds(struct pollfd *fds, unsigned n, uint64_t timeout_ns);
 
 #ifdef __cplusplus
 }
