@@ -19,7 +19,7 @@
 
 bool nj_worker_wait_open(struct nj_worker_wait *w)
 {
-    *w = (struct nj_worker_wait){.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    *w = (struct nj_worker_wait){.ops = w->ops, .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
     return w->fd >= 0;
 }
 
@@ -72,35 +72,49 @@ void nj_task_cancel(struct nj_task *task)
         nj_worker_wait_wake(w);
 }
 
-static nj_ns now_ns(void)
+static nj_ns system_now(struct nj_worker_wait *w)
 {
     struct timespec ts;
 
+    (void)w;
     clock_gettime(CLOCK_MONOTONIC, &ts);
     return (nj_ns)ts.tv_sec * NJ_SEC + (nj_ns)ts.tv_nsec;
 }
 
+static int system_poll(struct nj_worker_wait *w, struct pollfd *fds, unsigned n, nj_ns deadline)
+{
+    nj_ns now = deadline == NJ_NEVER ? 0 : system_now(w);
+    nj_ns left = deadline > now ? deadline - now : 0;
+    struct timespec ts = {(time_t)(left / NJ_SEC), (long)(left % NJ_SEC)};
+
+    int n_ready = ppoll(fds, n, deadline == NJ_NEVER ? NULL : &ts, NULL);
+    if (n_ready < 0)
+        return errno == EINTR ? 0 : -errno;
+    return n_ready == 0 && left == 0 ? -ETIME : n_ready;
+}
+
+static const struct nj_worker_wait_ops *ops_of(const struct nj_worker_wait *w)
+{
+    static const struct nj_worker_wait_ops of_system = {system_now, system_poll};
+    return w->ops ? w->ops : &of_system;
+}
+
 nj_ns nj_worker_wait_deadline(nj_ns ns)
 {
-    nj_ns now = now_ns();
+    struct nj_worker_wait *w = nj__current.worker;
+    nj_ns now = ops_of(w)->now(w);
     return ns < NJ_NEVER - now ? now + ns : NJ_NEVER;
 }
 
-int nj_worker_wait_poll(const struct nj_worker_wait *w, struct pollfd *fds, unsigned n,
-                        nj_ns deadline)
+int nj_worker_wait_poll(struct nj_worker_wait *w, struct pollfd *fds, unsigned n, nj_ns deadline)
 {
-    nj_ns now = deadline == NJ_NEVER ? 0 : now_ns();
-    nj_ns left = deadline > now ? deadline - now : 0;
-    struct timespec ts = {(time_t)(left / NJ_SEC), (long)(left % NJ_SEC)};
     uint64_t n_wakes;
 
     fds[n] = (struct pollfd){.fd = w->fd, .events = POLLIN};
-    int n_ready = ppoll(fds, n + 1, deadline == NJ_NEVER ? NULL : &ts, NULL);
-    if (n_ready < 0)
-        return errno == EINTR ? 0 : -errno;
-    if (fds[n].revents) {
+    int n_ready = ops_of(w)->poll(w, fds, n + 1, deadline);
+    if (n_ready > 0 && fds[n].revents) {
         (void)!read(w->fd, &n_wakes, sizeof n_wakes);
         return n_ready - 1;
     }
-    return n_ready == 0 && left == 0 ? -ETIME : n_ready;
+    return n_ready;
 }

@@ -14,12 +14,22 @@
 
 struct pollfd; /* of <poll.h> */
 
-struct nj_worker_wait {
-    int fd;                     /* eventfd */
-    const struct nj_task *task; /* which the thread runs; NULL: none. Of the thread */
+struct nj_worker_wait;
+
+/* Time and waits of a thread in place of the system's: of tests in virtual time. */
+struct nj_worker_wait_ops {
+    nj_ns (*now)(struct nj_worker_wait *w);
+    /* As nj_worker_wait_poll(). The last of `n` is the eventfd, which it does not read. */
+    int (*poll)(struct nj_worker_wait *w, struct pollfd *fds, unsigned n, nj_ns deadline);
 };
 
-/* False: no descriptor; errno has the reason. */
+struct nj_worker_wait {
+    const struct nj_worker_wait_ops *ops; /* NULL: the system's */
+    int fd;                               /* eventfd */
+    const struct nj_task *task;           /* which the thread runs; NULL: none. Of the thread */
+};
+
+/* False: no descriptor; errno has the reason. Keeps `ops`. */
 bool nj_worker_wait_open(struct nj_worker_wait *w);
 /* When no other thread can wake it any more. Also after a failed open. */
 void nj_worker_wait_close(struct nj_worker_wait *w);
@@ -40,8 +50,7 @@ nj_ns nj_worker_wait_deadline(nj_ns ns);
 /* Waits until a descriptor is ready, a wake-up, a signal, or `deadline` (NJ_NEVER: none). `fds` has
  * room for one more than `n`. Returns poll()'s result for these, 0 without any, or -ETIME: the
  * deadline has passed; or another negative errno. The thread only. */
-int nj_worker_wait_poll(const struct nj_worker_wait *w, struct pollfd *fds, unsigned n,
-                        nj_ns deadline);
+int nj_worker_wait_poll(struct nj_worker_wait *w, struct pollfd *fds, unsigned n, nj_ns deadline);
 /* Wakes the thread from its wait, or ends its next one at once. Does not block. Any thread. */
 void nj_worker_wait_wake(const struct nj_worker_wait *w);
 

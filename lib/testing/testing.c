@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Begin and end of a test without a server. */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,9 +63,7 @@ static int open_files(struct nj_test *t, char *why, size_t why_bytes)
 
     if (!o.root)
         return 0;
-    t->file_workers = nj__test_workers_new();
-    if (!t->file_workers)
-        return nj_set_error(why, why_bytes, "the system refuses a thread");
+    t->file_workers = nj__test_workers_new(1, &t->now);
     return nj_file_store_open(&o, &t->store, why, why_bytes) < 0 ? -1 : 0;
 }
 
@@ -112,6 +111,7 @@ static struct nj_shard_config shard_config(struct nj_test *t)
                   .policy = nj_policies_initial(t->policies),
                   .client_key = {{5}},
                   .ops = {.workers = nj__test_workers_ops(t->workers),
+                          .waits = nj_fd_waits_ops(&t->waits),
                           .log = log_line,
                           .log_ctx = t}},
     };
@@ -126,6 +126,9 @@ static int start(struct nj_test *t, char *why, size_t why_bytes)
 {
     static const struct nj_hash_key hpack_key = {{6}};
 
+    if (!nj_wakeup_open(&t->wakeup) || !nj_fd_waits_open(&t->waits, &t->wakeup))
+        return nj_set_error(why, why_bytes, "cannot open a descriptor: %s", strerror(errno));
+    nj_wakeup_arm(&t->wakeup);
     if (open_files(t, why, why_bytes) != 0)
         return -1;
     t->policies = nj_policies_new(&t->settings, nj_minute_of_day(UNIX_S), why, why_bytes);
@@ -134,11 +137,11 @@ static int start(struct nj_test *t, char *why, size_t why_bytes)
     t->shape = nj_shape_shared_new(CLIENTS_MAX);
     t->rx_pool = nj__mbuf_pool_new(MBUFS);
     t->tx_pool = nj__mbuf_pool_new(MBUFS);
-    t->workers = nj__test_workers_new();
+    t->workers = nj__test_workers_new(t->settings.config->workers, &t->now);
     nj_alloc_init(&t->alloc, CLIENT_BYTES);
     t->hpack = nj__hpack_shared_new(&t->alloc, &hpack_key);
     t->shard = nj_pages_map(sizeof *t->shard, 0);
-    if (!t->shape || !t->rx_pool || !t->tx_pool || !t->workers || !t->hpack || !t->shard)
+    if (!t->shape || !t->rx_pool || !t->tx_pool || !t->hpack || !t->shard)
         return nj_set_error(why, why_bytes, "not enough memory");
     struct nj_shard_config c = shard_config(t);
     if (!nj_shard_init(t->shard, &c, t->now))
@@ -154,6 +157,7 @@ struct nj_test *nj_test_new(const struct nj_route *routes, uint32_t n_routes,
     char why[512] = "";
 
     t->began = t->now = BEGAN;
+    t->wakeup.fd = t->waits.epoll_fd = -1;
     t->next_port = 1024;
     t->link = (struct nj_iface){.mac = nj__test_link_mac,
                                 .mtu = MTU,
@@ -197,6 +201,8 @@ static void free_shared(struct nj_test *t)
     for (size_t i = 0; i < t->n_in; i++)
         rte_pktmbuf_free(t->in[i]);
     nj_pages_unmap(t->shard, sizeof *t->shard);
+    nj_fd_waits_close(&t->waits);
+    nj_wakeup_close(&t->wakeup);
     nj__test_workers_free(t->workers);
     nj__test_workers_free(t->file_workers);
     if (t->store)

@@ -20,6 +20,7 @@
 #include "base/size_class_alloc.h"
 #include "config/policy_snapshots.h"
 #include "config/settings_validate.h"
+#include "dpdk/fd_waits.h"
 #include "h2/hpack/hpack.h"
 #include "shard/shard.h"
 #include "store/file_client.h"
@@ -78,6 +79,8 @@ struct nj_test {
     struct nj_file_store *store;
     struct nj_file_client file_client;
     struct nj__test_workers *workers, *file_workers;
+    struct nj_wakeup wakeup;  /* by other threads */
+    struct nj_fd_waits waits; /* of handlers, for descriptors */
     struct nj_shard *shard;
     bool has_shard;
     struct rte_mempool *rx_pool, *tx_pool;
@@ -129,6 +132,18 @@ void nj__test_h2_input(struct nj_test_client *c);
 void nj__test_h2_end(struct nj_test_client *c);
 
 /* --- test_workers.c --- */
-struct nj__test_workers *nj__test_workers_new(void);
+struct pollfd; /* of <poll.h> */
+/* `now`: the virtual time, read by the thread that has its turn. */
+struct nj__test_workers *nj__test_workers_new(uint32_t n_threads, const nj_ns *now);
+/* No task is with them. NULL is valid. */
 void nj__test_workers_free(struct nj__test_workers *w);
 struct nj_worker_ops nj__test_workers_ops(struct nj__test_workers *w);
+/* How often a thread had its turn. */
+uint64_t nj__test_workers_turns(const struct nj__test_workers *w);
+/* When the first of their waits ends. */
+nj_ns nj__test_workers_next_at(const struct nj__test_workers *w);
+/* How many wait; each has a descriptor of its own beside those that it awaits. */
+uint32_t nj__test_workers_waiting(const struct nj__test_workers *w);
+/* Lists up to `n_max` of the descriptors that end their waits. Returns how many. */
+uint32_t nj__test_workers_list_fds(const struct nj__test_workers *w, struct pollfd *fds,
+                                   uint32_t n_max);

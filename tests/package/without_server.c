@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What nightjar/test.h promises, in a program outside of the tree: test_without_server.py builds it
  * plainly and with sanitizers. Its argument is a folder with a file "name" that has 5 bytes. */
-#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <nightjar/test.h>
 
@@ -101,6 +103,43 @@ static void set_event(struct nj_request *req, struct nj_response *resp, void *ar
     nj_event_set(&event);
 }
 
+/* --- waits for others: on a stack, and on a worker --- */
+
+static int pipe_ends[2];
+static char shared[10]; /* what another thread has set the event for */
+
+static void await_fd(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    char bytes[10];
+
+    (void)req, (void)arg;
+    last_error = nj_await_fd(pipe_ends[0], POLLIN, 5 * SECOND);
+    if (last_error > 0)
+        nj_response_write(resp, bytes, (size_t)read(pipe_ends[0], bytes, sizeof bytes));
+    else
+        nj_response_status(resp, 504);
+}
+
+static void await_thread(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    (void)req, (void)arg;
+    last_error = nj_await(&event, 0);
+    nj_response_write(resp, shared, strlen(shared));
+}
+
+static void *write_to_pipe(void *arg)
+{
+    CHECK(write(pipe_ends[1], "xyz", 3) == 3);
+    return arg;
+}
+
+static void *set_from_thread(void *arg)
+{
+    strcpy(shared, "thread");
+    nj_event_set(&event);
+    return arg;
+}
+
 /* Three ticks of one second, without a stack. */
 static unsigned n_cancelled;
 
@@ -143,6 +182,11 @@ static const struct nj_route routes[] = {
     {.method = "GET", .path = "/file", .type = NJ_BLOCKING, .handle = file},
     {.method = "GET", .path = "/await", .type = NJ_BLOCKING, .handle = await_event},
     {.method = "GET", .path = "/set", .type = NJ_NON_BLOCKING, .handle = set_event},
+    {.method = "GET", .path = "/fd", .handle = await_fd},
+    {.method = "GET", .path = "/worker/fd", .type = NJ_OS_BLOCKING, .handle = await_fd},
+    {.method = "GET", .path = "/thread", .handle = await_thread},
+    {.method = "GET", .path = "/worker/thread", .type = NJ_OS_BLOCKING, .handle = await_thread},
+    {.method = "GET", .path = "/worker/sleep", .type = NJ_OS_BLOCKING, .handle = sleeper},
     {.method = "GET", .path = "/ticks", .type = NJ_NON_BLOCKING, .handle = ticks, .arg = &n_left},
 };
 #define N_ROUTES (sizeof routes / sizeof routes[0])
@@ -233,6 +277,51 @@ static void test_events(struct nj_test *t)
     second = get(t, "/sleep");
     nj_test_advance(t, 6 * SECOND);
     CHECK(nj_test_response(first)->status == 504 && nj_test_response(second)->status == 200);
+}
+
+static void test_descriptors(struct nj_test *t, const char *path)
+{
+    pthread_t other;
+
+    CHECK(pthread_create(&other, NULL, write_to_pipe, NULL) == 0);
+    CHECK(strcmp(nj_test_call(t, "GET", path, NULL, 0)->body, "xyz") == 0);
+    CHECK(pthread_join(other, NULL) == 0);
+    struct nj_test_request *r = get(t, path);
+    nj_test_advance(t, 4 * SECOND);
+    CHECK(nj_test_response(r)->status == 0);
+    nj_test_advance(t, 2 * SECOND);
+    CHECK(nj_test_response(r)->status == 504 && last_error == NJ_ERR_TIMEOUT);
+    r = get(t, path);
+    nj_test_request_reset(r);
+    CHECK(last_error == NJ_ERR_CANCELLED);
+    r = get(t, path);
+    write_to_pipe(NULL);
+    nj_test_advance(t, 0);
+    CHECK(nj_test_response(r)->n_bytes == 3);
+}
+
+static void test_other_threads(struct nj_test *t, const char *path)
+{
+    pthread_t other;
+
+    memset(&event, 0, sizeof event);
+    struct nj_test_request *r = get(t, path);
+    CHECK(pthread_create(&other, NULL, set_from_thread, NULL) == 0);
+    while (nj_test_response(r)->status == 0)
+        nj_test_wait_outside(t, 1000);
+    CHECK(strcmp(nj_test_response(r)->body, "thread") == 0);
+    CHECK(pthread_join(other, NULL) == 0);
+}
+
+static void test_workers(struct nj_test *t)
+{
+    struct nj_test_request *r = NULL;
+
+    for (unsigned i = 0; i < 5; i++) /* one more than there are threads */
+        r = get(t, "/worker/sleep");
+    nj_test_advance(t, 2 * SECOND);
+    CHECK(nj_test_response(r)->status == 0);
+    CHECK(nj_test_wait(r, 3 * SECOND) && nj_test_response(r)->status == 200);
 }
 
 static void test_slow_clients(struct nj_test *t)
@@ -343,6 +432,12 @@ int main(int argc, char **argv)
     test_bodies_in_pieces(t);
     test_time(t);
     test_events(t);
+    CHECK(pipe(pipe_ends) == 0);
+    test_descriptors(t, "/fd");
+    test_descriptors(t, "/worker/fd");
+    test_other_threads(t, "/thread");
+    test_other_threads(t, "/worker/thread");
+    test_workers(t);
     test_slow_clients(t);
     test_clients_that_leave(t);
     test_configurations(t);

@@ -90,7 +90,7 @@ static int sleep_thread(uint64_t ns)
 
 /* Waits on a worker for `n` descriptors, or for nothing else than a wake-up that is_over() knows.
  * `fds` has room for one more. Returns the number of ready descriptors, or 0: it is over. */
-static int wait_on_worker(const struct nj_worker_wait *w, struct pollfd *fds, unsigned n,
+static int wait_on_worker(struct nj_worker_wait *w, struct pollfd *fds, unsigned n,
                           bool (*is_over)(const void *), const void *what, uint64_t ns)
 {
     nj_ns deadline = ns == NJ_NEVER ? NJ_NEVER : nj_worker_wait_deadline(ns);
@@ -108,7 +108,7 @@ static int wait_on_worker(const struct nj_worker_wait *w, struct pollfd *fds, un
 
 int nj_sleep(uint64_t ns)
 {
-    const struct nj_worker_wait *w = nj_worker_wait_self();
+    struct nj_worker_wait *w = nj_worker_wait_self();
     struct pollfd none[1];
 
     if (nj_must_not_block())
@@ -166,7 +166,7 @@ static int park_until_set(const struct nj_event *event, uint64_t timeout_ns)
 int nj_await(struct nj_event *event, uint64_t timeout_ns)
 {
     struct nj_fiber *f = nj_fiber_self();
-    const struct nj_worker_wait *w = nj_worker_wait_self();
+    struct nj_worker_wait *w = nj_worker_wait_self();
     uintptr_t me = f ? (uintptr_t)f : (uintptr_t)w | IS_WORKER;
     struct pollfd none[1];
 
@@ -264,7 +264,7 @@ static int park_until_ready(struct pollfd *fds, unsigned n, uint64_t timeout_ns)
     }
 }
 
-static int block_until_ready(const struct nj_worker_wait *w, struct pollfd *fds, unsigned n,
+static int block_until_ready(struct nj_worker_wait *w, struct pollfd *fds, unsigned n,
                              uint64_t timeout_ns)
 {
     struct pollfd few[FEW + 1];
@@ -284,7 +284,7 @@ static int block_until_ready(const struct nj_worker_wait *w, struct pollfd *fds,
 
 int nj_await_fds(struct pollfd *fds, unsigned n, uint64_t timeout_ns)
 {
-    const struct nj_worker_wait *w = nj_worker_wait_self();
+    struct nj_worker_wait *w = nj_worker_wait_self();
 
     if (!fds && n > 0)
         return NJ_ERR_INVALID;

@@ -20,7 +20,9 @@
  * same has the same result, and routes are never moved to workers.
  *
  * Handlers run on the caller's thread: NJ_NON_BLOCKING inline, NJ_BLOCKING on stacks of their own.
- * NJ_OS_BLOCKING handlers run on other threads, one at a time, while the caller waits.
+ * NJ_OS_BLOCKING handlers run on other threads, one at a time, while the caller waits; there are
+ * four, or as many as the configuration has workers. Their waits end in virtual time, too, but what
+ * blocks them in the kernel takes real time.
  *
  * One thread makes all calls for a struct nj_test and what belongs to it, and no handler does. A
  * process may have several. Functions that return no error end the process with a message on stderr
@@ -115,6 +117,18 @@ NJ_API void nj_test_advance(struct nj_test *t, uint64_t ns);
  * Returns: true if it has; then less time may have passed.
  */
 NJ_API bool nj_test_wait(struct nj_test_request *r, uint64_t ns);
+
+/**
+ * Wait in real time, at most `ms` milliseconds, until a descriptor that a handler awaits is ready,
+ * or another thread has set an event that a handler awaits. Virtual time does not pass. While a
+ * handler awaits a descriptor, nj_test_wait() and nj_test_call() do this by themselves before they
+ * let time pass, until nothing comes for a second. While one awaits an event of another thread, the
+ * test has to do it.
+ *
+ * Context: the test's thread.
+ * Returns: true if something of this came.
+ */
+NJ_API bool nj_test_wait_outside(struct nj_test *t, unsigned ms);
 
 /**
  * The time since nj_test_new().
