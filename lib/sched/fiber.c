@@ -288,11 +288,6 @@ struct nj_fiber *nj_fiber_self(void)
     return nj__current.fiber;
 }
 
-bool nj_fiber_is_cancelled(void)
-{
-    return nj__current.fiber && nj__current.fiber->cancelled;
-}
-
 bool nj_fiber_guard_hit(const void *addr)
 {
     const struct nj_fiber *f = nj__current.fiber;

@@ -117,8 +117,6 @@ void nj_fiber_yield_if_ignoring_cancel(void);
 /* Makes a parked fiber runnable; it runs when the root next resumes fibers. False: that wait is
  * already over. Any context of the owning thread. */
 bool nj_fiber_wake(struct nj_waiter w, enum nj_wake_reason why);
-/* True once the running fiber was cancelled; false outside a fiber. Any thread. */
-bool nj_fiber_is_cancelled(void);
 /* Ends the current and all later waits of a fiber. Not for a fiber that has ended: it may already
  * run another task. */
 void nj_fiber_cancel(struct nj_fiber *f);

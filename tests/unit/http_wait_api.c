@@ -15,6 +15,7 @@
 #include "base/prng.h"
 #include "dpdk/fd_waits.h"
 #include "support/fiber_root.h"
+#include "threads/os_clock.h"
 
 #if defined(__SANITIZE_THREAD__)
 #define N_SETS 5000u
@@ -54,9 +55,7 @@ static struct {
 
 static nj_ns now_ns(void)
 {
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (nj_ns)ts.tv_sec * NJ_SEC + (nj_ns)ts.tv_nsec;
+    return nj_os_clock_gettime_ns(CLOCK_MONOTONIC);
 }
 
 /* Asks a thread for an answer: the event is on the stack, and is gone when it was awaited. */

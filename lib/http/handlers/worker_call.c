@@ -84,8 +84,8 @@ static int call_on_worker(struct nj_exchange *x, void (*fn)(void *arg), void *ar
     };
 
     x->task.class_of->pinned = true; /* the handler itself is to stay: workers get its calls */
-    if (nj_fiber_is_cancelled())
-        return nj__report_cancelled(x);
+    if (nj_fiber_report_cancelled())
+        return NJ_ERR_CANCELLED;
     nj_list_init(&c.task.node);
     if (!port->submit || !port->submit(port->ctx, &c.task))
         return NJ_ERR_MEMORY;

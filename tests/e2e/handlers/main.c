@@ -2,6 +2,7 @@
 /* nightjar-test-handlers: handlers that get stuck or crash in every way, for test_handlers.py,
  * test_crash.py, test_privileges.py and test_tls.py. */
 #include "options.h"
+#include "waits.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -305,6 +306,14 @@ static const struct nj_route routes[] = {
     {.method = "GET", .path = "/subject", .type = NJ_BLOCKING, .handle = subject, STAYS},
     {.method = "GET", .path = "/os-subject", .type = NJ_OS_BLOCKING, .handle = subject},
     {.method = "GET", .path = "/trailers", .type = NJ_BLOCKING, .handle = trailers, STAYS},
+    {.method = "GET", .path = "/await-event", .type = NJ_BLOCKING, .handle = await_event, STAYS},
+    {.method = "GET", .path = "/os-await-event", .type = NJ_OS_BLOCKING, .handle = await_event},
+    {.method = "GET", .path = "/await-fd", .type = NJ_BLOCKING, .handle = await_fd, STAYS},
+    {.method = "GET", .path = "/os-await-fd", .type = NJ_OS_BLOCKING, .handle = await_fd},
+    {.method = "GET", .path = "/await-nothing", .type = NJ_BLOCKING, .handle = await_nothing,
+     STAYS},
+    {.method = "GET", .path = "/os-await-nothing", .type = NJ_OS_BLOCKING, .handle = await_nothing},
+    {.method = "GET", .path = "/call", .type = NJ_BLOCKING, .handle = call_on_worker, STAYS},
 };
 /* clang-format on */
 
@@ -336,6 +345,7 @@ int main(int argc, char **argv)
 
     for (size_t i = 0; i < sizeof pattern; i++)
         pattern[i] = (uint8_t)(i % PERIOD);
+    waits_start();
     nj_server_config_init(&config);
     config.routes = routes;
     config.n_routes = sizeof routes / sizeof routes[0];
