@@ -150,6 +150,21 @@ class ExamplesOutOfTree(unittest.TestCase):
             self.assertTrue(client.read())
         self.assertEqual(0, self.world.stop(), self.server.stderr_text)
 
+    def test_kv(self):
+        self.serve("kv")
+        client = self.client()
+        value = os.urandom(60_000)
+        stream = client.request("/kv/a", method="PUT", ends=False)
+        client.send(stream, value)
+        self.assertEqual(201, client.response(stream)[0])
+        status, fields, body = client.get("/kv/a")
+        self.assertEqual((200, value), (status, body))
+        known = client.request("/kv/a", **{"if-none-match": fields["etag"]})
+        self.assertEqual(304, client.response(known)[0])
+        self.assertEqual(404, client.get("/kv/b")[0])
+        client.close()
+        self.end()
+
     def change(self, limits):
         self.server.process.stdin.write(limits.encode() + b"\n")
         self.server.process.stdin.flush()

@@ -79,9 +79,9 @@ class Prefix:
     def make_examples(self, folder, **variables):
         """Creates `folder` and builds the examples in it, with these variables of make. Returns the
         output of make."""
-        os.mkdir(folder)
-        for pattern in ("*.c", "*.conf", "Makefile"):
+        os.makedirs(os.path.join(folder, "tests"))
+        for pattern in ("*.[ch]", "*.conf", "Makefile", "tests/*.c"):
             for path in glob.glob(os.path.join(EXAMPLES, pattern)):
-                shutil.copy(path, folder)
+                shutil.copy(path, os.path.join(folder, os.path.relpath(path, EXAMPLES)))
         return run("make", "-C", folder, *(f"{name}={value}" for name, value in variables.items()),
                    env=self.env)

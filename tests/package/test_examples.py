@@ -12,6 +12,7 @@ from tests.package.prefix import EXAMPLES, Prefix, run
 NAMES = sorted(os.path.basename(path)[:-2] for path in glob.glob(os.path.join(EXAMPLES, "*.c")))
 DPDK = re.compile(r"\b(?:rte_\w+\.h|RTE_\w+)|dpdk", re.I)
 REFERENCE_LINES_MAX = 40
+LINES_MAX = 120
 
 
 class Examples(unittest.TestCase):
@@ -24,7 +25,7 @@ class Examples(unittest.TestCase):
         cls.output = cls.prefix.make_examples(cls.folder, CFLAGS="-O2 -Werror")
 
     def test_each_program_is_built(self):
-        self.assertEqual(["events", "hello", "json_api", "paced", "reference"], NAMES)
+        self.assertEqual(["events", "hello", "json_api", "kv", "paced", "reference"], NAMES)
         for name in NAMES:
             with self.subTest(program=name):
                 self.assertTrue(os.access(os.path.join(self.folder, name), os.X_OK), self.output)
@@ -55,6 +56,19 @@ class Examples(unittest.TestCase):
     def test_reference_c_is_short(self):
         with open(os.path.join(EXAMPLES, "reference.c"), encoding="utf-8") as f:
             self.assertLessEqual(len(f.readlines()), REFERENCE_LINES_MAX)
+
+    def test_programs_are_short(self):
+        for name in NAMES:
+            with self.subTest(program=name), open(os.path.join(EXAMPLES, name + ".c"),
+                                                  encoding="utf-8") as f:
+                self.assertLessEqual(len(f.readlines()), LINES_MAX)
+
+    def test_handlers_without_a_server(self):
+        """The examples' own tests."""
+        tested = sorted(os.path.basename(path)[:-len("_test.c")]
+                        for path in glob.glob(os.path.join(EXAMPLES, "tests", "*_test.c")))
+        output = run("make", "-C", self.folder, "check", env=self.prefix.env)
+        self.assertEqual(tested, sorted(re.findall(r"^(\w+): ok$", output, re.M)))
 
     def test_clean(self):
         run("make", "-C", self.folder, "clean")
