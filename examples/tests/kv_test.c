@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The routes of kv.c without a server. */
 #define main example_main
-#include "../kv.c"
+#include "kv.c"
 #undef main
 #undef NDEBUG
 #include <assert.h>
