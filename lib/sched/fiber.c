@@ -117,8 +117,10 @@ void nj_fibers_free(struct nj_fibers *fs)
     if (!fs)
         return;
     NJ_ASSERT(fs->n_in_use == 0);
-    if (nj__current.home == fs)
+    if (nj__current.home == fs) {
         nj__current.home = NULL;
+        nj__current.tagged = false;
+    }
     for (uint32_t i = 0; i < fs->n_max; i++) {
         nj__sanitizer_forget_stack(&fs->fiber[i].stack);
         VALGRIND_STACK_DEREGISTER(fs->fiber[i].valgrind_id);

@@ -86,7 +86,7 @@ static inline void hr_flush_workers(void *ctx)
 static inline void *hr_worker(void *task)
 {
     struct nj_task *t = task;
-    struct nj_worker_wait wait;
+    struct nj_worker_wait wait = {0};
 
     NJ_CHECK(nj_worker_wait_open(&wait));
     nj_worker_wait_bind(&wait);

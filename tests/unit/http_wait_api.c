@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include <nightjar/handler.h>
@@ -154,6 +155,7 @@ static void serve(void)
 
 static void setup(void)
 {
+    memset(&t, 0, sizeof t);
     cr_assert(nj_wakeup_open(&t.waker) && nj_fd_waits_open(&t.fd_waits, &t.waker));
     t.fs = nj_fibers_new(&(struct nj_fibers_config){
         .n_max = FIBERS, .now = now_ns(), .waits = nj_fd_waits_ops(&t.fd_waits)});
@@ -167,7 +169,9 @@ static void teardown(void)
     nj_wakeup_close(&t.waker);
 }
 
-Test(http_wait_api, events_of_other_threads, .init = setup, .fini = teardown, .timeout = 100)
+TestSuite(http_wait_api, .init = setup, .fini = teardown, .timeout = 100);
+
+Test(http_wait_api, events_of_other_threads)
 {
     uint32_t n_calls = 0, n_timeouts = 0, n_too_early = 0;
 
@@ -224,10 +228,11 @@ static void from_a_thread(void *(*fn)(void *arg))
     pthread_join(thread, NULL);
 }
 
-Test(http_wait_api, it_remains_set_until_it_is_cleared, .init = setup, .fini = teardown)
+Test(http_wait_api, it_remains_set_until_it_is_cleared)
 {
     nj_ns now = now_ns();
 
+    memset(&one, 0, sizeof one);
     cr_expect_not(nj_event_is_set(&one.event));
     cr_assert_eq(fiber_start(t.fs, await_it, NULL), NJ_FIBER_PARKED);
     cr_assert_eq(fiber_start(t.fs, await_it, NULL), NJ_FIBER_ENDED);
@@ -244,10 +249,11 @@ Test(http_wait_api, it_remains_set_until_it_is_cleared, .init = setup, .fini = t
     cr_expect_not(nj_event_is_set(&one.event));
 }
 
-Test(http_wait_api, the_same_thread_sets_it, .init = setup, .fini = teardown)
+Test(http_wait_api, the_same_thread_sets_it)
 {
     nj_ns now = now_ns();
 
+    memset(&one, 0, sizeof one);
     cr_assert_eq(fiber_start(t.fs, await_it, NULL), NJ_FIBER_PARKED);
     nj_event_set(&one.event);
     cr_expect_eq(nj_fibers_next_due(t.fs), 0, "at once");
@@ -256,10 +262,11 @@ Test(http_wait_api, the_same_thread_sets_it, .init = setup, .fini = teardown)
 }
 
 /* The time passes and the event is set before the fiber runs: it was set. */
-Test(http_wait_api, set_while_the_time_passes, .init = setup, .fini = teardown)
+Test(http_wait_api, set_while_the_time_passes)
 {
     nj_ns now = now_ns();
 
+    memset(&one, 0, sizeof one);
     cr_assert_eq(fiber_start(t.fs, await_it, (void *)(uintptr_t)NJ_MS), NJ_FIBER_PARKED);
     cr_expect_eq(nj__fibers_wake_due(t.fs, now + 10 * NJ_MS), 1);
     from_a_thread(set_it);
