@@ -299,7 +299,10 @@ void nj_server_read_stats(const struct nj_server *s, struct nj_server_stats *sta
     if (!stats)
         return;
     if (!s) {
-        memset(stats, 0, stats->size_bytes);
+        size_t size_bytes = stats->size_bytes;
+        memset(stats, 0, size_bytes);
+        if (size_bytes >= sizeof stats->size_bytes)
+            stats->size_bytes = size_bytes;
         return;
     }
     struct nj_server_stats all = {

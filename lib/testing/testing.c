@@ -227,9 +227,10 @@ uint32_t nj_test_free(struct nj_test *t)
     if (t->hpack)
         nj__hpack_shared_free(t->hpack);
     nj_alloc_fini(&t->alloc);
-    if (n_stuck == 0)
-        free_shared(t);
+    if (n_stuck > 0) /* they refer to it */
+        return n_stuck;
+    free_shared(t);
     free(t->in);
     free(t);
-    return n_stuck;
+    return 0;
 }

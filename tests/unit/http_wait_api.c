@@ -261,6 +261,20 @@ Test(http_wait_api, the_same_thread_sets_it)
     cr_expect(one.n_over == 1 && one.rc[0] == 0);
 }
 
+/* Another thread clears it before the fiber runs: it was set all the same. */
+Test(http_wait_api, set_and_cleared_at_once)
+{
+    nj_ns now = now_ns();
+
+    memset(&one, 0, sizeof one);
+    cr_assert_eq(fiber_start(t.fs, await_it, NULL), NJ_FIBER_PARKED);
+    from_a_thread(set_it);
+    nj_event_clear(&one.event);
+    cr_expect_eq(fibers_run(t.fs, now, 10), 1);
+    cr_expect(one.n_over == 1 && one.rc[0] == 0);
+    cr_expect_not(nj_event_is_set(&one.event));
+}
+
 /* The time passes and the event is set before the fiber runs: it was set. */
 Test(http_wait_api, set_while_the_time_passes)
 {

@@ -140,7 +140,7 @@ static uintptr_t state_of(const struct nj_event *event)
     return __atomic_load_n(&event->state, __ATOMIC_ACQUIRE);
 }
 
-static bool is_set(const void *event)
+static bool is_set(const struct nj_event *event)
 {
     return state_of(event) == SET;
 }
@@ -152,14 +152,27 @@ static bool change(struct nj_event *event, uintptr_t from, uintptr_t to)
                                        __ATOMIC_ACQUIRE);
 }
 
-static int park_until_set(const struct nj_event *event, uint64_t timeout_ns)
+/* Whoever waits for an event, as its state names it. The state changes only when the event is set:
+ * that counts, even if another thread has cleared it again. */
+struct registration {
+    const struct nj_event *event;
+    uintptr_t me;
+};
+
+static bool has_been_set(const void *registration)
+{
+    const struct registration *r = registration;
+    return state_of(r->event) != r->me;
+}
+
+static int park_until_set(const struct registration *r, uint64_t timeout_ns)
 {
     nj_ns deadline = timeout_ns ? deadline_in(timeout_ns) : NJ_NEVER;
     enum nj_wake_reason why;
 
     do
         why = nj_fiber_park_for_signal(NJ_AWAIT_EVENT, deadline);
-    while (why == NJ_WAKE_OK && !is_set(event));
+    while (why == NJ_WAKE_OK && !has_been_set(r));
     return error_of(why);
 }
 
@@ -178,8 +191,9 @@ int nj_await(struct nj_event *event, uint64_t timeout_ns)
         return refuse_to_block();
     if (!change(event, CLEAR, me))
         return is_set(event) ? 0 : NJ_ERR_INVALID;
-    int rc = f ? park_until_set(event, timeout_ns)
-               : wait_on_worker(w, none, 0, is_set, event, time_limit(timeout_ns));
+    const struct registration r = {event, me};
+    int rc = f ? park_until_set(&r, timeout_ns)
+               : wait_on_worker(w, none, 0, has_been_set, &r, time_limit(timeout_ns));
     return change(event, me, CLEAR) ? rc : 0;
 }
 
