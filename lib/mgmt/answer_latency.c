@@ -7,10 +7,10 @@
 #include "mgmt/answers.h"
 #include "mgmt/answer_parts.h"
 
-/* `hz`: units of the histogram per second. */
+/* `hz`: units of the histogram per second; 0: unknown, without an EAL. */
 static uint64_t us(uint64_t value, uint64_t hz)
 {
-    return (uint64_t)((double)value * 1e6 / (double)hz);
+    return hz > 0 ? (uint64_t)((double)value * 1e6 / (double)hz) : 0;
 }
 
 /* Percentiles are upper bounds of buckets: at most an eighth too high (telem/histogram.h). */
