@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Switches between stacks: Boost.Context's make_fcontext() and jump_fcontext(), which have C
- * linkage, and what sanitizers are told of them. For lib/sched only.
+ * Switches between stacks, and functions that report each switch to the sanitizers. Boost.Context's
+ * make_fcontext() and jump_fcontext() make the switches; they have C linkage. Only lib/sched
+ * includes this header.
  *
  * jump_fcontext() preserves the callee-saved registers, MXCSR and the x87 control word. A context
  * made by make_fcontext() starts with the values of its creator.

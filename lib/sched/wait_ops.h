@@ -20,6 +20,7 @@ struct nj_wait_ops {
      * POLLHUP has come; never for a descriptor that reports none, as a regular file. 0 or an errno;
      * EEXIST: it is watched already. NULL: no descriptor can be awaited. */
     int (*watch)(void *ctx, int fd, short events, struct nj_fiber *f);
-    /* Ends that, once for each watch() that returned 0. The descriptor may be closed. */
+    /* Ends that, once for each watch() that returned 0. A handler must not close the descriptor
+     * before: a new one with its number would lose its watch here. */
     void (*unwatch)(void *ctx, int fd);
 };

@@ -38,9 +38,10 @@
  *
  * A route of another type whose handler keeps the core longer than 100 us on average is moved to
  * workers until its handler is quick again. Three kinds of routes are never moved: routes whose
- * handler has used nj_response_defer() or nj_response_flush(), routes whose responses exceeded the
- * limit of workers, and routes with pin_to_lcore. Set pin_to_lcore if a handler shares data with
- * other handlers of its lcore, or if it defers or flushes only occasionally.
+ * handler has used nj_response_defer(), nj_response_flush() or nj_call_on_worker(), routes whose
+ * responses exceeded the limit of workers, and routes with pin_to_lcore. Set pin_to_lcore if a
+ * handler shares data with other handlers of its lcore, or if it defers or flushes only
+ * occasionally.
  *
  * A request belongs to its handler and to the callbacks that it set: no other code may call
  * functions with its `req` or `resp`, and no two threads may do so at once. On a thread that is

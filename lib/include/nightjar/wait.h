@@ -128,7 +128,8 @@ NJ_API bool nj_event_is_set(const struct nj_event *event);
  * an epoll(7) instance of the program with EPOLLET, and wait for POLLIN of that instance.
  *
  * A descriptor is awaited by one handler of an lcore at a time (dup(2) makes another one), and is
- * not closed meanwhile. It should be in non-blocking mode: another thread may read what has come.
+ * not closed meanwhile: the wait, or one for a new descriptor with its number, might not end. It
+ * should be in non-blocking mode: another thread may read what has come.
  *
  * Context: a handler; also on a worker.
  * Errors:  NJ_ERR_TIMEOUT; NJ_ERR_CANCELLED as soon as the stream has ended; NJ_ERR_WOULD_BLOCK if
