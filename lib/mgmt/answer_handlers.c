@@ -88,19 +88,23 @@ static void add_shards(const struct nj_mgmt_view *v, uint32_t route, struct nj__
 
 static void add_fibers(const struct nj_mgmt_view *v, struct nj__doc d)
 {
-    uint64_t in_use = 0, high = 0, waiting = 0, resetting = 0;
+    uint64_t in_use = 0, high = 0, waiting = 0, resetting = 0, events = 0, fds = 0;
 
     for (uint32_t i = 0; i < v->n_shards; i++) {
         const struct nj_handlers *h = &v->shard[i]->conns.handlers;
         in_use += nj_load_relaxed(&h->n_fibers);
         high = nj_max_u64(high, nj_load_relaxed(&h->n_fibers_high));
         waiting += nj_load_relaxed(&h->n_waiting);
+        events += nj_load_relaxed(&h->n_awaiting[NJ_AWAIT_EVENT]);
+        fds += nj_load_relaxed(&h->n_awaiting[NJ_AWAIT_FD]);
         resetting += atomic_load_explicit(&h->reset, memory_order_acquire);
     }
     nj__doc_uint(d, "fibers_in_use", in_use);
     nj__doc_uint(d, "fibers_high_water", high); /* of one lcore */
     nj__doc_uint(d, "fibers_max", v->fibers_max);
     nj__doc_uint(d, "waiting", waiting);
+    nj__doc_uint(d, "awaiting_events", events);
+    nj__doc_uint(d, "awaiting_descriptors", fds);
     nj__doc_uint(d, "resetting", resetting); /* shards that have not reset yet */
 }
 
