@@ -86,15 +86,21 @@ static void close_both(const int *ends)
     close(ends[1]);
 }
 
+/* Opens a pipe, whose read end the first handler awaits. */
+static void open_awaited(int ends[2])
+{
+    cr_assert_eq(pipe(ends), 0);
+    wait_for[0].fd = ends[0];
+    wait_for[0].events = POLLIN;
+}
+
 Test(conn_handler_tasks_fds, waits_until_it_is_ready)
 {
     int ends[2];
     struct hr *h = start();
     struct hr_client *c = hr_connect(h);
 
-    cr_assert_eq(pipe(ends), 0);
-    wait_for[0].fd = ends[0];
-    wait_for[0].events = POLLIN;
+    open_awaited(ends);
     struct hr_reply *a = hr_reply_of(c, hr_get(c, "/one/0"));
     hr_run(h, 10 * NJ_SEC);
     cr_expect(wait_for[0].begun == 1 && wait_for[0].over == 0 && a->status == 0);
@@ -128,9 +134,7 @@ Test(conn_handler_tasks_fds, the_time_passes)
     struct hr *h = start();
     struct hr_client *c = hr_connect(h);
 
-    cr_assert_eq(pipe(ends), 0);
-    wait_for[0].fd = ends[0];
-    wait_for[0].events = POLLIN;
+    open_awaited(ends);
     wait_for[0].timeout = NJ_SEC;
     hr_get(c, "/one/0");
     hr_run(h, NJ_SEC - 5 * NJ_MS);
@@ -160,9 +164,7 @@ Test(conn_handler_tasks_fds, the_stream_ends)
     struct hr *h = start();
     struct hr_client *c = hr_connect(h);
 
-    cr_assert_eq(pipe(ends), 0);
-    wait_for[0].fd = ends[0];
-    wait_for[0].events = POLLIN;
+    open_awaited(ends);
     int32_t id = hr_get(c, "/one/0");
     hr_settle(h);
     cr_expect_eq(wait_for[0].begun, 1);
@@ -345,9 +347,7 @@ Test(conn_handler_tasks_fds, on_a_worker)
     struct hr *h = start();
     struct hr_client *c = hr_connect(h);
 
-    cr_assert_eq(pipe(ends), 0);
-    wait_for[0].fd = ends[0];
-    wait_for[0].events = POLLIN;
+    open_awaited(ends);
     wait_for[0].timeout = 1;
     hr_get(c, "/worker/0");
     hr_settle(h);
