@@ -26,8 +26,9 @@
  * fail at once, later ones take a turn each. With the maximum of 16,384 fibers this is 4 million
  * switches. */
 #define NJ_HANDLERS_CANCEL_TURNS 256u
-/* At shutdown a handler in nj_call_on_worker() waits for its call: as long as the workers have. */
-#define NJ_HANDLERS_CALL_WAIT    (2 * NJ_SEC)
+/* At shutdown a handler in nj_call_on_worker() waits for its call: less than the server waits for
+ * its lcores, so that the log names the route and not the lcore. */
+#define NJ_HANDLERS_CALL_WAIT    NJ_SEC
 
 struct nj_handlers {
     struct nj_exchanges *exchanges; /* NULL: no routes */
